@@ -1,0 +1,1 @@
+"""What a person touches: command line, settings, the edit itself. No tensors here."""

@@ -1,0 +1,1 @@
+"""Ways to reach an engine, all behind `app.engine_client.EngineClient`."""

@@ -1,0 +1,1 @@
+"""The edit itself: file in, checked diff out, safe apply. No UI, no tensors."""

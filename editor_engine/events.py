@@ -1,0 +1,147 @@
+"""What the engine says while it works: typed, frozen events, in this order: Started, Prefill*, (Pass, Text)*, Finished.
+
+Light on purpose (no numpy, no C++). Times are milliseconds or seconds as each field says; counts are tokens.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Provenance(StrEnum):
+    """Where an output token came from."""
+
+    COPIED = "copied"
+    """Drafted from the cursor's place in the source, and accepted."""
+    SUBSTITUTED = "substituted"
+    """Drafted through a learned substitution, and accepted."""
+    DRAFTED = "drafted"
+    """Accepted from another drafter."""
+    AGREED = "agreed"
+    """Generated, and equal to the source's next token."""
+    GENERATED = "generated"
+    POLICY = "policy"
+    """Chosen by a policy against the model's first choice."""
+
+
+class FinishReason(StrEnum):
+    """Why a reply ended."""
+
+    STOP = "stop"
+    """The model's own stop token."""
+    STOP_LINE = "stop_line"
+    """A line equal to the request's `stop_line`."""
+    ANCHOR = "anchor"
+    """The request's end anchor was emitted."""
+    LENGTH = "length"
+    """`max_tokens` or the context was reached: the reply is cut."""
+    REPETITION = "repetition"
+    """The reply went round in a loop that the source does not have."""
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True)
+class Started:
+    """The request is accepted and tokenised."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    """Prompt tokens already in the KV cache from the request before."""
+    source_tokens: int
+    """Tokens of `source`, 0 without one."""
+
+
+@dataclass(frozen=True)
+class Prefill:
+    """Progress through the prompt tokens that were not cached."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass of the target model that emitted tokens."""
+
+    rows: int
+    """Rows verified: 1 + drafted."""
+    drafted: int
+    accepted: int
+    """Drafted tokens that were the model's own choice."""
+    emitted: int
+    """Output tokens of this pass, at most accepted + 1."""
+    drafter: str | None
+    """Name of the drafter; None when nothing was drafted."""
+    source_line: int | None
+    """1-based line of the user's file where the draft was copied from."""
+    ms: float
+
+
+@dataclass(frozen=True)
+class Span:
+    """A run of output characters of one origin."""
+
+    chars: int
+    provenance: Provenance
+    source_line: int | None
+
+
+@dataclass(frozen=True)
+class Text:
+    """Output text that is certain (stop line and anchor are held back and dropped)."""
+
+    text: str
+    spans: tuple[Span, ...]
+    """Cover `text` exactly."""
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Figures of one request, as `bench.md` defines them; None is unknown, never 0."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    """Tokens emitted, the stop token, stop line and anchor among them."""
+    ttft_s: float | None
+    """Request accepted to first output token."""
+    prefill_tok_s: float | None
+    decode_tok_s: float | None
+    wall_s: float
+    passes: int
+    """Target passes after the prefill."""
+    drafted: int
+    accepted: int
+    by_drafter: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Drafter name to (drafted, accepted)."""
+    by_provenance: dict[Provenance, int] = field(default_factory=dict)
+    peak_rss_bytes: int | None = None
+
+    @property
+    def acceptance(self) -> float | None:
+        """Accepted over drafted tokens."""
+        return self.accepted / self.drafted if self.drafted else None
+
+    @property
+    def tokens_per_pass(self) -> float | None:
+        """Output tokens over target passes."""
+        return self.output_tokens / self.passes if self.passes else None
+
+    @property
+    def copied_share(self) -> float | None:
+        """Output tokens copied from the source over output tokens."""
+        if not self.output_tokens:
+            return None
+        return self.by_provenance.get(Provenance.COPIED, 0) / self.output_tokens
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The last event of every request that was not an error."""
+
+    reason: FinishReason
+    token_ids: tuple[int, ...]
+    """Every emitted token id, in order; equal with drafting on and off."""
+    stats: Stats
+
+
+EngineEvent = Started | Prefill | Pass | Text | Finished

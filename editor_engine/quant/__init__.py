@@ -1,0 +1,1 @@
+"""GGUF blocks to the packed layout, and the on-disk cache of packed weights."""

@@ -1,0 +1,1 @@
+"""Weights on this machine: catalogue, fetch, verify, import, remove. Stands alone in the engine."""
