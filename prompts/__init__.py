@@ -1,1 +1,34 @@
-"""Prompt templates as text files, and the one loader that reads them."""
+"""Prompt templates as text files, and the one loader that reads them.
+
+Knows nothing of files, models or fences: it fills named places. Invariant: what is filled in is never read as a
+template, so a source full of dollar signs comes out as it went in.
+"""
+
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+
+@cache
+def _template(name: str) -> Template:
+    text = files(__name__).joinpath(f"{name}.txt").read_text(encoding="utf-8")
+    return Template(text.removesuffix("\n"))
+
+
+def render(name: str, **values: str) -> str:
+    """The template `name`.txt of this folder with its `$places` filled.
+
+    Args:
+        name: file name without ending.
+        values: exactly one text per place of the template.
+
+    Raises:
+        FileNotFoundError: no such template.
+        KeyError: a place without a value.
+        ValueError: a value without a place, or a stray dollar sign in the template.
+    """
+    template = _template(name)
+    unused = values.keys() - set(template.get_identifiers())
+    if unused:
+        raise ValueError(f"template {name} has no place for {', '.join(sorted(unused))}")
+    return template.substitute(values)
