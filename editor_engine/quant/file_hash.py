@@ -1,0 +1,63 @@
+"""SHA-256 of a model file, worked out once and remembered by what the file system says of the file.
+
+Knows nothing of GGUF. Invariant: a remembered hash is used only while path, device, inode, size and modification time
+are those of the file that was hashed; a record that cannot be read or written costs a second, never an error.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+_CHUNK = 16 << 20
+_SETTLED_NS = 2 * 10**9  # a file changed later than this before hashing may change again within one clock tick
+
+log = logging.getLogger(__name__)
+
+
+def file_sha256(path: Path, status: os.stat_result, content: npt.NDArray[np.uint8], folder: Path) -> str:
+    """Hex SHA-256 of `content`, the bytes of the open file at `path` with `status`.
+
+    Records lie in `folder`, one per path; it is made when missing.
+    """
+    key = str(path.resolve())
+    facts = [key, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
+    record = folder / (hashlib.sha256(os.fsencode(key)).hexdigest()[:32] + ".json")
+    known = _remembered(record, facts)
+    if known is not None:
+        return known
+    digest = hashlib.sha256()
+    for start in range(0, len(content), _CHUNK):
+        digest.update(content[start : start + _CHUNK].data)
+    if time.time_ns() - status.st_mtime_ns > _SETTLED_NS:
+        _remember(record, facts, digest.hexdigest())
+    return digest.hexdigest()
+
+
+def _remembered(record: Path, facts: list[object]) -> str | None:
+    try:
+        found = json.loads(record.read_text("utf-8"))
+    except (OSError, ValueError) as reason:
+        log.info("no remembered hash: %s", reason)
+        return None
+    if not isinstance(found, dict) or found.get("file") != facts:
+        return None
+    known = found.get("sha256")
+    return known if isinstance(known, str) and len(known) == 64 else None
+
+
+def _remember(record: Path, facts: list[object], sha256: str) -> None:
+    try:
+        record.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=record.parent, suffix=".tmp")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump({"file": facts, "sha256": sha256}, file)
+        os.replace(name, record)
+    except OSError as reason:
+        log.info("the hash is not remembered: %s", reason)
