@@ -184,13 +184,14 @@ def _sweep(folder: Path, layout: int) -> None:
     """Remove what killed writers left, and packed weights of older layouts."""
     for path in folder.glob("packed-v*"):
         version = path.name.removeprefix("packed-v")
-        if version.isdecimal() and int(version) < layout:
-            path.unlink(missing_ok=True)
-        elif path.suffix == ".tmp" and path.stat().st_size > 0:  # an empty one may be about to be locked
-            with contextlib.suppress(OSError), path.open("rb") as file:
-                # A living writer holds the lock; the system drops it with the process.
-                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # another process may sweep as well
+            if version.isdecimal() and int(version) < layout:
+                path.unlink()
+            elif path.suffix == ".tmp" and path.stat().st_size > 0:  # an empty one may be about to be locked
+                with path.open("rb") as file:
+                    # A living writer holds the lock; the system drops it with the process.
+                    fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    path.unlink()
 
 
 def _flush_folder(folder: Path) -> None:
