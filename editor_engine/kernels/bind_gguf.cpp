@@ -87,6 +87,14 @@ class GgufIndex {
         return object(file_.entries[index].value, 0);
     }
 
+    // Elements of the array at `index`, without making them; None for another value.
+    nb::object array_length(std::size_t index) const {
+        if (index >= file_.entries.size()) throw nb::index_error("no such metadata entry");
+        const Value& value = file_.entries[index].value;
+        if (value.type != ValueType::Array) return nb::none();
+        return nb::int_(value.count);
+    }
+
     // Rows (name, type name, dims in the file's order, offset, bytes).
     nb::list tensors() const {
         nb::list out;
@@ -151,5 +159,6 @@ void bind_gguf(nb::module_& m) {
         .def_prop_ro("alignment", &GgufIndex::alignment)
         .def("keys", &GgufIndex::keys)
         .def("value", &GgufIndex::value, nb::arg("index"))
+        .def("array_length", &GgufIndex::array_length, nb::arg("index"))
         .def("tensors", &GgufIndex::tensors);
 }

@@ -56,6 +56,11 @@ class _Metadata(Mapping[str, object]):
                 raise damaged_file(self._path, f"{error} ({key})") from error
         return self._made[key]
 
+    def array_length(self, key: str) -> int | None:
+        """Elements of the array at `key`, without making them; None where there is no array."""
+        row = self._rows.get(key)
+        return None if row is None else self._index.array_length(row)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
 
@@ -74,12 +79,21 @@ class GgufFile:
         self._bytes, self.status = _map(path)
         try:
             self._index = GgufIndex(self._bytes)
-            self.metadata: Mapping[str, object] = _Metadata(path, self._index)
+            self._metadata = _Metadata(path, self._index)
             self.tensors: Mapping[str, GgufTensor] = {row[0]: GgufTensor(*row) for row in self._index.tensors()}
         except GgufDamagedError as error:
             raise damaged_file(path, str(error)) from error
         except GgufUnsupportedError as error:
             raise UnsupportedModelError(f"{path.name} cannot be run: {error}.") from error
+
+    @property
+    def metadata(self) -> Mapping[str, object]:
+        """Key to int, float, bool, str or list. A value that is not UTF-8 raises ModelFileError when asked for."""
+        return self._metadata
+
+    def array_length(self, key: str) -> int | None:
+        """Elements of the metadata array at `key`, without making them; None where there is no array."""
+        return self._metadata.array_length(key)
 
     def raw(self, name: str) -> npt.NDArray[np.uint8]:
         """Read-only bytes of tensor `name`, as stored; a view that keeps the map alive. Raises KeyError."""
