@@ -1,0 +1,87 @@
+"""Memory there is and memory a load needs: the numbers of /proc and of cgroups, and the refusal."""
+
+from pathlib import Path
+
+import pytest
+
+from editor_engine.errors import OutOfMemoryError
+from editor_engine.models.native.memory import available_bytes, refuse_if_short
+
+GB = 10**9
+
+
+def system(root: Path, files: dict[str, str]) -> int | None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return available_bytes(root / "proc", root / "cgroup")
+
+
+MEMINFO = {"proc/meminfo": "MemTotal: 32000 kB\nMemFree: 100 kB\nMemAvailable:   20000 kB\n"}
+
+
+def test_without_cgroups_it_is_mem_available(tmp_path: Path) -> None:
+    assert system(tmp_path, MEMINFO) == 20000 * 1024
+
+
+def test_a_system_that_does_not_say(tmp_path: Path) -> None:
+    assert system(tmp_path, {}) is None
+
+
+def test_a_cgroup_without_limit_changes_nothing(tmp_path: Path) -> None:
+    group = {"cgroup/a/memory.max": "max\n", "cgroup/a/memory.current": "5\n", "proc/self/cgroup": "0::/a\n"}
+    assert system(tmp_path, MEMINFO | group) == 20000 * 1024
+
+
+def test_the_tightest_cgroup_counts_and_dropped_pages_are_free(tmp_path: Path) -> None:
+    group = {
+        "proc/self/cgroup": "0::/a/b\n",
+        "cgroup/a/memory.max": "1000\n",
+        "cgroup/a/memory.current": "900\n",
+        "cgroup/a/memory.stat": "anon 700\ninactive_file 50\n",
+        "cgroup/a/b/memory.max": "2000\n",
+        "cgroup/a/b/memory.current": "800\n",
+    }
+    assert system(tmp_path, MEMINFO | group) == 150
+
+
+def test_a_container_sees_its_limit_at_the_mount(tmp_path: Path) -> None:
+    group = {
+        "proc/self/cgroup": "0::/outside/name\n",
+        "cgroup/memory.max": "1000\n",
+        "cgroup/memory.current": "1200\n",
+    }
+    assert system(tmp_path, MEMINFO | group) == 0
+
+
+def test_version_1(tmp_path: Path) -> None:
+    group = {
+        "proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/a\n0::/\n",
+        "cgroup/memory/a/memory.limit_in_bytes": "1000\n",
+        "cgroup/memory/a/memory.usage_in_bytes": "100\n",
+        "cgroup/memory/a/memory.stat": "inactive_file 7\ntotal_inactive_file 9\n",
+    }
+    assert system(tmp_path, MEMINFO | group) == 909
+
+
+def test_nonsense_is_not_a_limit(tmp_path: Path) -> None:
+    group = {"proc/self/cgroup": "nonsense\n0::/a\n", "cgroup/a/memory.max": "?", "cgroup/a/memory.current": "1"}
+    assert system(tmp_path, MEMINFO | group) == 20000 * 1024
+
+
+def test_refusal_has_both_numbers() -> None:
+    with pytest.raises(OutOfMemoryError, match=r"Big needs about 5\.1 GB of memory and 4\.0 GB is available"):
+        refuse_if_short("Big", 5 * GB, 1000, 100_000_000, 4 * GB)
+
+
+def test_room_counts_only_the_context_that_is_checked() -> None:
+    refuse_if_short("Big", 1 * GB, 10**6, 100, int(1.3 * GB))
+    with pytest.raises(OutOfMemoryError):
+        refuse_if_short("Big", 1 * GB, 10**6, 1000, int(1.3 * GB))
+    refuse_if_short("Big", 10**15, 1, 1, None)
+
+
+def test_this_machine_says_something_sane() -> None:
+    available = available_bytes()
+    assert available is None or 10**6 < available < 10**15
