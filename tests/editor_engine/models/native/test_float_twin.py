@@ -3,9 +3,9 @@
 Both compute in fp32 with sums in different orders, so they differ by rounding, and by nothing else when RoPE, eps and
 layout are right. The bound: unit roundoff is 6e-8; a residual stream of about 30 layers, each with sums over some
 thousand terms, keeps a relative error near 1e-6 to 1e-5, and logits are as large as 50. BOUND = 1e-3 is five to ten
-times what that gives (measured: 1.0e-4 on smollm2, the 0.5B and the 1.5B, at most 2.1e-4 on tiny models), and it is still
-below what the smallest fault does: an eps wrong by a tenth moves a logit by 2.3e-3 (`test_the_bound_finds_faults`), a
-wrong rotation by 12.
+times what that gives (measured: 1.0e-4 on smollm2, the 0.5B and the 1.5B, at most 2.1e-4 on tiny models), and it is
+still below what the smallest fault does: an eps wrong by a tenth moves a logit by 2.3e-3
+(`test_the_bound_finds_faults`), a wrong rotation by 12.
 """
 
 from dataclasses import replace
