@@ -107,6 +107,12 @@ std::uint64_t touch(const std::uint8_t* data, std::size_t size, const File& file
             std::fprintf(stderr, "a tensor lies outside the file\n");
             std::exit(1);
         }
+        long double exact = tensor.type->bytes;
+        for (const std::uint64_t dim : tensor.dims) exact *= static_cast<long double>(dim);
+        if (exact != static_cast<long double>(tensor.bytes) * tensor.type->elements) {
+            std::fprintf(stderr, "a tensor's bytes do not hold its weights\n");
+            std::exit(1);
+        }
         for (std::uint64_t i = 0; i < tensor.bytes; ++i) sum += data[tensor.offset + i];
     }
     return sum;
