@@ -1,7 +1,7 @@
-"""Python face of the native kernels: packing weights, single operations, and the forward pass of a llama-family model.
+"""Python face of the native kernels: packing weights, single operations, the pass of a llama-family model.
 
-Knows nothing of files or text. Invariant: what it computes follows the arithmetic contract (NOTES.md) to the last bit on
-every variant, thread count and number of rows; what a caller passes wrongly is an `EngineError`, never a crash.
+Knows nothing of files or text. Invariant: what it computes follows the arithmetic contract (NOTES.md) to the last bit
+on every variant, thread count and number of rows; what a caller passes wrongly is an `EngineError`, never a crash.
 """
 
 from collections.abc import Mapping, Sequence
