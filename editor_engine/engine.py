@@ -9,27 +9,27 @@ asked before, or where an earlier request was cancelled.
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from editor_engine.config import EngineConfig
 from editor_engine.decode.meter import Meter
 from editor_engine.decode.plain import PLAIN_ORIGIN, plain
 from editor_engine.decode.prefill import common_prefix, prefill
-from editor_engine.decode.reply import Reply
+from editor_engine.decode.reply import Reply, source_line
 from editor_engine.decode.speculate import PassRecord, speculate
 from editor_engine.decode.stopping import RepetitionGuard, ReplyEnd
 from editor_engine.draft.chain import ChainDrafter
 from editor_engine.draft.drafter import Draft, Drafter
-from editor_engine.errors import CancelledError, ContextOverflowError, RequestError
+from editor_engine.errors import CancelledError, ContextOverflowError, RequestError, UnsupportedModelError
 from editor_engine.events import EngineEvent, Finished, Pass, Started
 from editor_engine.models.target import ModelInfo, TargetModel
 from editor_engine.requests import CancelFlag, CompletionRequest
-from editor_engine.text.chat_template import ChatTemplate
+from editor_engine.text.chat_template import render_prompt
 from editor_engine.text.detokeniser import Detokeniser
-from editor_engine.text.tokenizer import Tokenizer
+from editor_engine.text.tokenizer import Tokenizer, load_tokenizer
 
-DrafterFactory = Callable[[Sequence[int], Sequence[int], Sequence[int]], Drafter]
+DrafterFactory = Callable[[Sequence[int], Sequence[int], Collection[int]], Drafter]
 """(prompt ids, source ids, stop ids) -> drafter for one request."""
 
 
@@ -52,7 +52,7 @@ class Engine:
         self,
         model: TargetModel,
         tokenizer: Tokenizer,
-        template: ChatTemplate,
+        template: str,
         *,
         notes: tuple[str, ...] = (),
         make_drafter: DrafterFactory = ChainDrafter,
@@ -77,8 +77,11 @@ class Engine:
         from editor_engine.models.native.load import load_native  # the extension and numpy: 0.15 s
 
         loaded = load_native(config)
-        tokenizer = Tokenizer.load(loaded.metadata, loaded.cache_folder)
-        return cls(loaded.model, tokenizer, ChatTemplate.from_metadata(loaded.metadata), notes=loaded.notes)
+        tokenizer = load_tokenizer(loaded.metadata, loaded.cache_folder)
+        template = loaded.metadata.get("tokenizer.chat_template")
+        if not isinstance(template, str):
+            raise UnsupportedModelError("The model file has no chat template, so it cannot be given instructions.")
+        return cls(loaded.model, tokenizer, template, notes=loaded.notes)
 
     @property
     def info(self) -> ModelInfo:
@@ -89,9 +92,13 @@ class Engine:
         """Render the chat template and tokenise prompt and source. Raises RequestError on an empty conversation."""
         if not request.messages:
             raise RequestError("A request needs at least one message.")
-        prompt = self._tokenizer.encode_pieces(self._template.render(request.messages, request.prefill))
-        source = self._tokenizer.encode_continuation(request.prefill, request.source) if request.source else []
-        lines = [request.source_line + line for line in self._tokenizer.line_of_token(source)]
+        tokenizer = self._tokenizer
+        bos = "" if tokenizer.bos_id is None else tokenizer.token_bytes(tokenizer.bos_id).decode()
+        eos = tokenizer.token_bytes(tokenizer.eos_id).decode()
+        pieces = render_prompt(self._template, request.messages, request.prefill, bos=bos, eos=eos)
+        prompt = tokenizer.encode_pieces(pieces)
+        source = tokenizer.encode_continuation(prompt, request.prefill, request.source)
+        lines = [request.source_line + line for line in tokenizer.line_of_token(source)]
         return TokenisedRequest(prompt, source, lines)
 
     def count(self, request: CompletionRequest) -> tuple[int, int]:
@@ -151,7 +158,7 @@ class Engine:
                 f"The prompt has {len(tokens.prompt)} tokens; the model's context holds {self.info.context_length}."
             )
         return Reply(
-            Detokeniser(self._tokenizer.token_bytes),
+            Detokeniser(self._tokenizer),
             ReplyEnd(request.stop_line, request.anchor, request.anchor_blank_lines),
             RepetitionGuard(tokens.source),
             self._tokenizer.stop_ids,
@@ -168,13 +175,12 @@ class Engine:
 
 
 def _pass_event(record: PassRecord, source_lines: Sequence[int]) -> Pass:
-    index = record.draft.source_index
     return Pass(
         rows=1 + len(record.draft.tokens),
         drafted=len(record.draft.tokens),
         accepted=record.accepted,
         emitted=len(record.emitted),
         drafter=record.draft.drafter,
-        source_line=None if index is None else source_lines[index],
+        source_line=source_line(record.draft.source_index, source_lines),
         ms=record.seconds * 1000,
     )

@@ -17,7 +17,7 @@ PLAIN_ORIGIN = Origin(Provenance.GENERATED, None)
 def plain(model: TargetModel, first: int, sink: TokenSink, clock: Callable[[], float]) -> Iterator[PassRecord]:
     """Decode until the sink says the reply has ended; `first` is emitted already and not yet in the cache."""
     token = first
-    while sink.wants_more:
+    while sink.wants_more():
         started = clock()
         token = model.forward([token], head_rows=1)[0]
         sink.push(token)

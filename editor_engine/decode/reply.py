@@ -12,6 +12,13 @@ from editor_engine.events import FinishReason, Span, Text
 from editor_engine.text.detokeniser import Detokeniser
 
 
+def source_line(source_index: int | None, source_lines: Sequence[int]) -> int | None:
+    """The file's line of a source token; None off the source. Drafters are not trusted to stay inside it."""
+    if source_index is None or not 0 <= source_index < len(source_lines):
+        return None
+    return source_lines[source_index]
+
+
 class Reply:
     """A `TokenSink`: takes tokens one by one, gives `Text` events for what is certain."""
 
@@ -39,7 +46,6 @@ class Reply:
         """Why the reply ended; LENGTH where it was never to begin (`max_tokens` 0)."""
         return self._end.reason or FinishReason.LENGTH
 
-    @property
     def wants_more(self) -> bool:
         return self._end.reason is None
 
@@ -70,7 +76,7 @@ class Reply:
 
     def cancel(self) -> None:
         """End the reply because its consumer asked for it."""
-        if self.wants_more:
+        if self.wants_more():
             self._released.append(self._end.finish(FinishReason.CANCELLED))
 
     def take_text(self, origins: Sequence[Origin], source_lines: Sequence[int]) -> Iterator[Text]:
@@ -79,7 +85,7 @@ class Reply:
         `source_lines` maps a source token to its 1-based line in the user's file.
         """
         for origin in origins:
-            line = None if origin.source_index is None else source_lines[origin.source_index]
+            line = source_line(origin.source_index, source_lines)
             self._spans.append(Span(self._sizes.popleft(), origin.provenance, line))
         text, self._released = "".join(self._released), []
         if text:

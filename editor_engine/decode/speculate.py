@@ -21,7 +21,6 @@ from editor_engine.models.target import TargetModel
 class TokenSink(Protocol):
     """Takes emitted tokens in order and decides when the reply has ended."""
 
-    @property
     def wants_more(self) -> bool:
         """False once the reply has ended; no token may be pushed after that."""
 
@@ -60,7 +59,7 @@ def speculate(
     When it ends, or the consumer leaves, the cache holds the prompt and every emitted token but the last.
     """
     last = first
-    while sink.wants_more:
+    while sink.wants_more():
         room = min(sink.room, model.rows, model.info.context_length - model.length) - 1
         proposed = drafter.draft(max(room, 0))
         tokens = usable_draft(proposed.tokens, room, model.info.vocab_size, stop_ids)
@@ -74,7 +73,7 @@ def speculate(
 
         emitted: list[int] = []
         for token in choices[: accepted + 1]:
-            if not sink.wants_more:
+            if not sink.wants_more():
                 break
             sink.push(token)
             emitted.append(token)
