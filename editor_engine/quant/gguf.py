@@ -76,7 +76,7 @@ class GgufFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._bytes, self.status = _map(path)
+        self._bytes, self.status = _map(path)  # `status` is of the file that was mapped, whatever is at `path` later
         try:
             self._index = GgufIndex(self._bytes)
             self._metadata = _Metadata(path, self._index)
@@ -94,6 +94,11 @@ class GgufFile:
     def array_length(self, key: str) -> int | None:
         """Elements of the metadata array at `key`, without making them; None where there is no array."""
         return self._metadata.array_length(key)
+
+    @property
+    def content(self) -> npt.NDArray[np.uint8]:
+        """Every byte of the file, read-only."""
+        return self._bytes
 
     def raw(self, name: str) -> npt.NDArray[np.uint8]:
         """Read-only bytes of tensor `name`, as stored; a view that keeps the map alive. Raises KeyError."""

@@ -30,9 +30,6 @@ import numpy as np
 import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
-PackFunction = Callable[[str, Bytes, int, int], Bytes]
-"""(type name, raw GGUF bytes, N outputs, K inputs) -> packed bytes."""
-
 _MAGIC = b"RDPACK01"
 _ALIGNMENT = 64
 _SPARE_BYTES = 64 << 20  # never fill a disk to the last byte for a cache
@@ -54,6 +51,10 @@ class Matrix:
     """K."""
     raw: Bytes
     """N * K weights in GGUF's blocks."""
+
+
+PackFunction = Callable[[Matrix], Bytes]
+"""A matrix to its packed bytes."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,7 @@ def packed_weights(folder: Path, sha256: str, layout: int, matrices: Sequence[Ma
         log.info("packed weights are not kept, %s: %s", path, reason)
         words = os.strerror(reason.errno) if isinstance(reason, OSError) and reason.errno else str(reason)
         note = f"Packed weights cannot be kept in {folder} ({words}); this load and every later one packs them anew."
-    return Packed({m.name: _packed(m, pack) for m in matrices}, mapped=False, note=note)
-
-
-def _packed(matrix: Matrix, pack: PackFunction) -> Bytes:
-    return pack(matrix.type_name, matrix.raw, matrix.outputs, matrix.inputs)
+    return Packed({m.name: pack(m) for m in matrices}, mapped=False, note=note)
 
 
 def _mapped(path: Path, sha256: str, layout: int, matrices: Sequence[Matrix]) -> dict[str, Bytes]:
@@ -118,7 +115,10 @@ def _mapped(path: Path, sha256: str, layout: int, matrices: Sequence[Matrix]) ->
             raise _Stale("holds other tensors")
         if status.st_size != start + header["bytes"]:
             raise _Stale("has another size")
-        view = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if hasattr(mmap, "MADV_WILLNEED"):  # read ahead while the tokenizer loads
+        memory.madvise(mmap.MADV_WILLNEED)
+    view = np.frombuffer(memory, np.uint8)
     return {name: view[start + offset : start + offset + size] for name, _, _, _, offset, size in rows}
 
 
@@ -151,7 +151,7 @@ def _write(path: Path, sha256: str, layout: int, matrices: Sequence[Matrix], pac
         start = _aligned(len(_MAGIC) + 40 + room)
         offset = 0
         for row, matrix in zip(rows, matrices, strict=True):
-            data = _packed(matrix, pack)
+            data = pack(matrix)
             file.seek(start + offset)
             file.write(data.data)
             row[4:] = [offset, data.nbytes]

@@ -18,12 +18,13 @@ LAYOUT = 3
 Bytes = npt.NDArray[np.uint8]
 
 
-def pack(type_name: str, raw: Bytes, outputs: int, inputs: int) -> Bytes:
+def pack(matrix: Matrix) -> Bytes:
     """Stands in for the kernels: another order and a tail, so that copies of the source cannot pass."""
-    return np.concatenate([raw[::-1], np.frombuffer(f"{type_name}{outputs}x{inputs}".encode(), np.uint8)])
+    tail = f"{matrix.type_name}{matrix.outputs}x{matrix.inputs}".encode()
+    return np.concatenate([matrix.raw[::-1], np.frombuffer(tail, np.uint8)])
 
 
-def refuses_to_pack(type_name: str, raw: Bytes, outputs: int, inputs: int) -> Bytes:
+def refuses_to_pack(matrix: Matrix) -> Bytes:
     raise AssertionError("packed again although the cache is whole")
 
 
@@ -34,7 +35,7 @@ def matrices(seed: int = 0) -> list[Matrix]:
 
 
 def assert_right(packed: Packed, seed: int = 0) -> None:
-    wanted = {m.name: pack(m.type_name, m.raw, m.outputs, m.inputs) for m in matrices(seed)}
+    wanted = {m.name: pack(m) for m in matrices(seed)}
     assert list(packed.tensors) == list(wanted)
     for name, data in packed.tensors.items():
         assert np.array_equal(data, wanted[name])
@@ -179,7 +180,7 @@ def test_no_space_before_or_while_writing(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_what_packing_raises_reaches_the_caller_and_leaves_nothing(tmp_path: Path) -> None:
-    def fails(type_name: str, raw: Bytes, outputs: int, inputs: int) -> Bytes:
+    def fails(matrix: Matrix) -> Bytes:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -188,9 +189,9 @@ def test_what_packing_raises_reaches_the_caller_and_leaves_nothing(tmp_path: Pat
 
 
 def _pack_at_once(folder: Path, barrier: "multiprocessing.synchronize.Barrier", answers: "multiprocessing.Queue[bool]"):
-    def meet(type_name: str, raw: Bytes, outputs: int, inputs: int) -> Bytes:
+    def meet(matrix: Matrix) -> Bytes:
         barrier.wait(30)  # both are inside the writing of the same tensor
-        return pack(type_name, raw, outputs, inputs)
+        return pack(matrix)
 
     try:
         assert_right(packed_weights(folder, SHA, LAYOUT, matrices(), meet))

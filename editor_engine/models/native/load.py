@@ -1,0 +1,130 @@
+"""From a GGUF file to a model that runs: check, hash, pack (once) and hand the tensors to the kernels.
+
+Knows the order of a load and nothing of arithmetic. Invariant: nothing large is allocated before the file is known
+to be one this engine runs and to fit; what went other than planned, but not wrong, is in the notes.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from editor_engine import kernels
+from editor_engine.config import EngineConfig, default_threads, model_cache_dir
+from editor_engine.errors import ModelFileError
+from editor_engine.models.native.checkpoint import EMBEDDING, HEAD, ROPE_FACTORS, Checkpoint, open_checkpoint
+from editor_engine.models.native.config import context_of
+from editor_engine.models.native.memory import available_bytes, refuse_if_short
+from editor_engine.models.native.model import NativeModel
+from editor_engine.models.target import ModelInfo
+from editor_engine.quant.file_hash import file_sha256
+from editor_engine.quant.gguf import GgufFile
+from editor_engine.quant.packed_cache import Matrix, packed_weights
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model that runs, and what else its file and this load have to say."""
+
+    model: NativeModel
+    metadata: Mapping[str, object]
+    """Of the file: the tokenizer and the chat template are in it."""
+    cache_folder: Path
+    """Where things derived from this file are kept; may not exist, may not be writable."""
+    notes: tuple[str, ...]
+    """Sentences for the user: what works, but slower or other than wished."""
+
+
+def load_native(config: EngineConfig, available: Callable[[], int | None] = available_bytes) -> LoadedModel:
+    """Load the GGUF file of `config`; `available` says how many bytes of memory may be taken (None: unknown).
+
+    Raises ModelMissingError, ModelFileError, UnsupportedModelError, OutOfMemoryError, RequestError.
+    """
+    started = time.perf_counter()
+    file = GgufFile(config.model_path)
+    checkpoint = open_checkpoint(file)
+    context = context_of(checkpoint.config, config.context_length)
+    weights = sum(file.tensors[name].nbytes for name in {*checkpoint.linears, EMBEDDING})
+    refuse_if_short(checkpoint.config.name, weights, checkpoint.config.kv_bytes_per_token, context, available())
+
+    threads = config.threads or default_threads()
+    sha256 = file_sha256(file.path, file.status, file.content, model_cache_dir() / "hashes")
+    folder = model_cache_dir() / sha256
+    packed = packed_weights(
+        folder,
+        sha256,
+        kernels.LAYOUT_VERSION,
+        [_matrix(checkpoint, name) for name in checkpoint.linears],
+        lambda matrix: _pack(matrix, threads),
+    )
+    core = kernels.Model(
+        _shape(checkpoint, context), _tensors(checkpoint, packed.tensors), threads=threads, isa=config.isa
+    )
+    info = ModelInfo(
+        name=checkpoint.config.name,
+        architecture=checkpoint.config.architecture,
+        sha256=sha256,
+        vocab_size=checkpoint.vocab_size,
+        context_length=context,
+        device="cpu",
+        threads=threads,
+        isa=core.isa,
+        contract_version=kernels.CONTRACT_VERSION,
+    )
+    log.info("loaded %s in %.2f s", file.path, time.perf_counter() - started)
+    notes = ([packed.note] if packed.note else []) + kernels.variant_notes()
+    return LoadedModel(NativeModel(core, info), file.metadata, folder, tuple(notes))
+
+
+def _matrix(checkpoint: Checkpoint, name: str) -> Matrix:
+    tensor = checkpoint.file.tensors[name]
+    outputs, inputs = tensor.shape
+    return Matrix(name, tensor.type_name, outputs, inputs, checkpoint.file.raw(name))
+
+
+def _pack(matrix: Matrix, threads: int) -> npt.NDArray[np.uint8]:
+    raw = kernels.RawTensor(matrix.type_name, matrix.outputs, matrix.inputs, matrix.raw)
+    try:
+        return kernels.pack(raw, threads=threads).data
+    except ModelFileError as error:
+        raise ModelFileError(f"The tensor {matrix.name} is damaged: {error}.") from error
+
+
+def _shape(checkpoint: Checkpoint, context: int) -> kernels.ModelShape:
+    config = checkpoint.config
+    return kernels.ModelShape(
+        layers=config.layers,
+        hidden=config.hidden,
+        heads=config.heads,
+        kv_heads=config.kv_heads,
+        head_dim=config.head_dim,
+        ffn=config.ffn,
+        vocab=checkpoint.vocab_size,
+        rms_eps=config.rms_eps,
+        rope_base=config.rope_base,
+        rope_halves=not config.rope_pairs,
+        rope_factors=checkpoint.file.vector(ROPE_FACTORS) if ROPE_FACTORS in checkpoint.vectors else None,
+        context=context,
+    )
+
+
+def _tensors(
+    checkpoint: Checkpoint, packed: Mapping[str, npt.NDArray[np.uint8]]
+) -> dict[str, kernels.PackedTensor | kernels.RawTensor | npt.NDArray[np.float32]]:
+    """Everything the kernels read, by GGUF name."""
+    file = checkpoint.file
+    tensors: dict[str, kernels.PackedTensor | kernels.RawTensor | npt.NDArray[np.float32]] = {}
+    for name, data in packed.items():
+        matrix = _matrix(checkpoint, name)
+        tensors[name] = kernels.PackedTensor(matrix.type_name, matrix.outputs, matrix.inputs, data)
+    tensors[HEAD] = tensors[EMBEDDING if checkpoint.tied else HEAD]
+    embedding = _matrix(checkpoint, EMBEDDING)
+    tensors[EMBEDDING] = kernels.RawTensor(embedding.type_name, embedding.outputs, embedding.inputs, embedding.raw)
+    tensors.update({name: file.vector(name) for name in checkpoint.vectors if name != ROPE_FACTORS})
+    return tensors

@@ -1,0 +1,234 @@
+"""Loading: the same bits by every way in, a note where something went other than wished, one sentence on failure."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from editor_engine import kernels
+from editor_engine.config import EngineConfig, model_cache_dir
+from editor_engine.errors import (
+    ContextOverflowError,
+    EngineError,
+    ModelFileError,
+    ModelMissingError,
+    NumericsError,
+    OutOfMemoryError,
+    RequestError,
+    UnsupportedModelError,
+)
+from editor_engine.models.native.load import LoadedModel, load_native
+from editor_engine.quant.packed_cache import cache_file
+from tests.support.tiny_gguf import LINEAR_TYPES, GgufSource, TinyShape, tiny_source, write_tiny
+
+TOKENS = list(range(40, 80))
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def load(path: Path, **options: object) -> LoadedModel:
+    return load_native(EngineConfig(path, **{"threads": 1, **options}))  # type: ignore[arg-type]
+
+
+def scores(path: Path, **options: object) -> np.ndarray:
+    loaded = load(path, **options)
+    assert loaded.notes == ()
+    return loaded.model.score(TOKENS, head_rows=len(TOKENS))
+
+
+@pytest.mark.parametrize("family", ["qwen2", "llama"])
+@pytest.mark.parametrize("kind", LINEAR_TYPES)
+def test_every_type_loads_and_gives_the_same_bits_on_every_path(tmp_path: Path, family: str, kind: str) -> None:
+    path = write_tiny(tmp_path / "tiny.gguf", family, kind=kind)
+    logits = scores(path, isa="scalar")
+    assert logits.shape == (len(TOKENS), 315)
+    assert np.isfinite(logits).all()
+    assert logits.std() > 0.1
+    for isa in kernels.variants():
+        assert np.array_equal(scores(path, isa=isa), logits)
+    assert np.array_equal(scores(path, threads=2), logits)
+    one_by_one = load(path).model
+    assert [one_by_one.forward([token], head_rows=1)[0] for token in TOKENS] == logits.argmax(axis=1).tolist()
+
+
+def test_tied_head_biases_and_rope_factors_are_applied(tmp_path: Path) -> None:
+    def run(**options: object) -> np.ndarray:
+        source = tiny_source("llama", seed=3, tied=True, **options)  # type: ignore[arg-type]
+        return scores(source.write(tmp_path / "tiny.gguf"))
+
+    plain = run()
+    assert not np.array_equal(plain, run(biases=True))
+    assert np.array_equal(plain, run(rope_factors=[1.0] * 8))
+    assert not np.array_equal(plain, run(rope_factors=[1.0] * 7 + [2.0]))
+
+
+def test_an_embedding_that_is_not_quantised(tmp_path: Path) -> None:
+    for kind in ("F16", "F32"):
+        source = tiny_source(kind=lambda name, kind=kind: kind if name == "token_embd.weight" else "Q8_0")
+        assert np.isfinite(scores(source.write(tmp_path / f"{kind}.gguf"))).all()
+
+
+def test_truncating_and_interrupting_leave_the_same_model(tmp_path: Path) -> None:
+    model = load(write_tiny(tmp_path / "tiny.gguf")).model
+    fresh = model.score(TOKENS, head_rows=1)
+    model.truncate(7)
+    assert model.length == 7
+    model.interrupt()
+    with pytest.raises(EngineError, match="cancel"):
+        model.forward(TOKENS[7:], head_rows=1)
+    assert model.length == 7
+    model.resume()
+    assert np.array_equal(model.score(TOKENS[7:], head_rows=1), fresh)
+    assert model.length == len(TOKENS)
+
+
+def test_what_a_caller_can_get_wrong(tmp_path: Path) -> None:
+    path = write_tiny(tmp_path / "tiny.gguf")
+    model = load(path, context_length=50).model
+    with pytest.raises(RequestError):
+        model.forward([315], head_rows=1)
+    with pytest.raises(RequestError):
+        model.forward([-1], head_rows=1)
+    with pytest.raises(RequestError):
+        model.truncate(1)
+    model.forward(TOKENS, head_rows=1)
+    with pytest.raises(ContextOverflowError, match="50"):
+        model.forward(TOKENS, head_rows=1)
+    assert model.length == len(TOKENS)
+    with pytest.raises(RequestError, match="at most 512"):
+        load(path, context_length=513)
+    with pytest.raises(RequestError, match="mmx"):
+        load(path, isa="mmx")
+
+
+def test_facts(tmp_path: Path) -> None:
+    path = write_tiny(tmp_path / "tiny.gguf")
+    loaded = load(path, context_length=50)
+    info = loaded.model.info
+    assert (info.name, info.architecture, info.vocab_size, info.context_length) == ("Tiny qwen2", "qwen2", 315, 50)
+    assert (info.device, info.threads) == ("cpu", 1)
+    assert info.isa == kernels.variants()[0]
+    assert loaded.cache_folder == model_cache_dir() / info.sha256
+    assert loaded.metadata["general.name"] == "Tiny qwen2"
+
+
+def test_cache_is_used_and_rebuilt_with_the_same_bits(tmp_path: Path) -> None:
+    path = write_tiny(tmp_path / "tiny.gguf", kind="Q4_K")
+    loaded = load(path)
+    first = loaded.model.score(TOKENS, head_rows=len(TOKENS))
+    packed = cache_file(loaded.cache_folder, kernels.LAYOUT_VERSION)
+    made = packed.stat()
+    assert np.array_equal(scores(path), first)
+    assert packed.stat().st_ino == made.st_ino
+    whole = packed.read_bytes()
+    for damage in (whole[:-1], whole[: len(whole) // 2], b"", whole[:-5000] + bytes(5000), b"x" + whole[1:]):
+        packed.write_bytes(damage)
+        assert np.array_equal(scores(path), first)
+        assert packed.read_bytes()[-6000:] == whole[-6000:]
+
+
+def test_a_cache_that_cannot_be_written_is_a_note(tmp_path: Path) -> None:
+    path = write_tiny(tmp_path / "tiny.gguf")
+    right = scores(path)
+    folder = model_cache_dir()
+    for entry in sorted(folder.rglob("*"), reverse=True):
+        entry.unlink() if entry.is_file() else entry.rmdir()
+    folder.rmdir()
+    folder.write_bytes(b"in the way")
+    loaded = load(path)
+    assert len(loaded.notes) == 1 and "cannot be kept" in loaded.notes[0]
+    assert np.array_equal(loaded.model.score(TOKENS, head_rows=len(TOKENS)), right)
+
+
+def test_too_little_memory_is_refused_before_anything_is_packed(tmp_path: Path) -> None:
+    path = write_tiny(tmp_path / "tiny.gguf")
+    with pytest.raises(OutOfMemoryError, match=r"Tiny qwen2 needs about 0\.1 GB of memory and 0\.0 GB is available"):
+        load_native(EngineConfig(path), available=lambda: 1000)
+    assert not model_cache_dir().exists()
+
+
+def _truncated(source: GgufSource) -> bytes:
+    return source.to_bytes()[:-1000]
+
+
+def _wrong_architecture(source: GgufSource) -> bytes:
+    source.metadata["general.architecture"] = "bert"
+    return source.to_bytes()
+
+
+def _lacks_tensor(source: GgufSource) -> bytes:
+    del source.tensors["blk.1.ffn_up.weight"]
+    return source.to_bytes()
+
+
+def _unsupported_kind(source: GgufSource) -> bytes:
+    source.tensors["blk.1.ffn_up.weight"] = ("F16", (64, 96), bytes(64 * 96 * 2))
+    return source.to_bytes()
+
+
+def _scale_is_nan(source: GgufSource) -> bytes:
+    kind, dims, raw = source.tensors["blk.1.ffn_up.weight"]
+    source.tensors["blk.1.ffn_up.weight"] = (kind, dims, b"\x00\x7e" + raw[2:])
+    return source.to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("damage", "error", "words"),
+    [
+        (_truncated, ModelFileError, "reaches past the end"),
+        (lambda source: b"<html>", ModelFileError, "does not begin like a GGUF file"),
+        (_wrong_architecture, UnsupportedModelError, "'bert'"),
+        (_lacks_tensor, ModelFileError, r"lacks the tensor blk\.1\.ffn_up\.weight"),
+        (_unsupported_kind, UnsupportedModelError, r"blk\.1\.ffn_up\.weight as F16"),
+        (_scale_is_nan, ModelFileError, r"blk\.1\.ffn_up\.weight.*NaN"),
+    ],
+)
+def test_files_that_are_not_run(tmp_path: Path, damage: object, error: type[EngineError], words: str) -> None:
+    path = tmp_path / "broken.gguf"
+    path.write_bytes(damage(tiny_source()))  # type: ignore[operator]
+    with pytest.raises(error, match=words) as caught:
+        load(path)
+    assert type(caught.value) is error
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ModelMissingError):
+        load(tmp_path / "absent.gguf")
+
+
+def test_infinite_weights_name_the_layer(tmp_path: Path) -> None:
+    source = tiny_source()
+    kind, dims, raw = source.tensors["blk.1.ffn_norm.weight"]
+    source.tensors["blk.1.ffn_norm.weight"] = (kind, dims, b"\x00\x00\x80\x7f" * (len(raw) // 4))
+    model = load(source.write(tmp_path / "tiny.gguf")).model
+    with pytest.raises(NumericsError, match="layer 1"):
+        model.forward(TOKENS, head_rows=1)
+    assert model.length == 0
+
+
+def test_odd_vocabularies_and_shapes(tmp_path: Path) -> None:
+    shape = TinyShape(layers=1, hidden=32, heads=6, kv_heads=3, head_dim=16, ffn=32)
+    logits = scores(tiny_source("llama", shape=shape, kind="Q5_1").write(tmp_path / "tiny.gguf"))
+    assert np.isfinite(logits).all()
+
+
+def test_a_native_load_imports_no_framework(tmp_path: Path) -> None:
+    path = write_tiny(tmp_path / "tiny.gguf")
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from editor_engine.config import EngineConfig\n"
+        "from editor_engine.models.native.load import load_native\n"
+        f"load_native(EngineConfig(Path({str(path)!r}), threads=1)).model.forward([1, 2], head_rows=1)\n"
+        "heavy = {'torch', 'transformers', 'gguf', 'tokenizers', 'huggingface_hub'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=os.environ)
+    assert done.returncode == 0, done.stderr
