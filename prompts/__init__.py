@@ -15,11 +15,11 @@ def _template(name: str) -> Template:
     return Template(text.removesuffix("\n"))
 
 
-def render(name: str, **values: str) -> str:
-    """The template `name`.txt of this folder with its `$places` filled.
+def render(template: str, /, **values: str) -> str:
+    """The file `template`.txt of this folder with its `$places` filled.
 
     Args:
-        name: file name without ending.
+        template: file name without ending.
         values: exactly one text per place of the template.
 
     Raises:
@@ -27,8 +27,8 @@ def render(name: str, **values: str) -> str:
         KeyError: a place without a value.
         ValueError: a value without a place, or a stray dollar sign in the template.
     """
-    template = _template(name)
-    unused = values.keys() - set(template.get_identifiers())
+    places = _template(template)
+    unused = values.keys() - set(places.get_identifiers())
     if unused:
-        raise ValueError(f"template {name} has no place for {', '.join(sorted(unused))}")
-    return template.substitute(values)
+        raise ValueError(f"template {template} has no place for {', '.join(sorted(unused))}")
+    return places.substitute(values)

@@ -45,9 +45,8 @@ class EditPrompt:
     stop_line: str
     """Closing fence."""
     source: str
-    """LF text the reply is expected to follow; drafts are copied from it. For a region, with its anchor."""
-    expected: str
-    """LF text that has to be emitted if nothing changes: the file, or the region without its anchor."""
+    """LF text that is emitted when nothing changes; drafts are copied from it. The file, or the region up to the end of
+    its anchor, or, without one, to the end of the file."""
     source_line: int
     """1-based line of the file where `source` starts."""
     anchor: Anchor
@@ -79,7 +78,7 @@ class Budget:
     prompt: int
     """Tokens of the rendered prompt, the reply's opening among them."""
     expected: int
-    """Tokens of the text that is emitted when nothing changes."""
+    """Tokens of the prompt's `source`: what is emitted when nothing changes."""
     context: int
     """Tokens the model can hold."""
 
@@ -144,7 +143,7 @@ def build_prompt(
     shown = [_context(file) for file in context]
     messages = (Message("system", render("edit_system")), Message("user", "\n\n".join([*shown, user])))
     if region is None:
-        return EditPrompt(messages, f"{opening}\n", opening, fence, text, text, 1, Anchor((), 0), None)
+        return EditPrompt(messages, f"{opening}\n", opening, fence, text, 1, Anchor((), 0), None)
     locked = locked_prefix(region, lines, find_symbols(lines, language) or ())
     anchor = end_anchor(region, lines)
     end = _end_of_anchor(region, anchor, lines)
@@ -154,7 +153,6 @@ def build_prompt(
         opening=opening,
         stop_line=fence,
         source=_joined(lines[region.first - 1 : end]),
-        expected=_joined(lines[region.first - 1 : region.last]),
         source_line=region.first,
         anchor=anchor,
         region=region,
@@ -166,9 +164,7 @@ def _context(file: ContextFile) -> str:
     # A name may hold any character; the model sees one line of it.
     name = file.name if file.name.isprintable() else repr(file.name)
     fence = fence_for([file.text])
-    return render(
-        "edit_context", name=name, fence=fence, tag=file.language.fence, source=file.text.removesuffix("\n")
-    )
+    return render("edit_context", name=name, fence=fence, tag=file.language.fence, source=file.text.removesuffix("\n"))
 
 
 def _joined(lines: Sequence[str]) -> str:
