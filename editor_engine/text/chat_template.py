@@ -1,0 +1,111 @@
+"""Renders a conversation with the chat template that travels in the model file.
+
+Knows Jinja and what templates may call; knows nothing of token ids. Invariants: what the template wrote and what the
+messages contain are told apart by construction, so content never becomes a marker; the same messages give the same
+prompt on any day (a template is not told the date).
+"""
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NoReturn
+
+import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from editor_engine.errors import UnsupportedModelError
+from editor_engine.requests import Message
+from editor_engine.text.tokenizer import Piece
+
+FIRST_PLACEHOLDER = 0xF0000
+"""Start of a private-use plane; characters from it stand for contents while a template runs."""
+
+
+def render_prompt(
+    template: str, messages: Sequence[Message], prefill: str = "", *, bos: str = "", eos: str = ""
+) -> list[Piece]:
+    """The prompt up to where the reply goes on, `prefill` (the reply's opening, data) last.
+
+    Templates see what transformers gives them (`messages`, `add_generation_prompt` true, `bos_token`, `eos_token`, no
+    tools), with its white space rules. A template may add a system message of its own when there is none; it is in
+    the pieces. Raises UnsupportedModelError for a template that fails, or that alters contents beyond stripping them.
+    """
+    contents = [message.content for message in messages]
+    seen = "".join([template, bos, eos, *contents, *(message.role for message in messages)])
+    marks = _unused_characters(len(contents), seen)
+    stand_ins = [mark if content else "" for mark, content in zip(marks, contents, strict=True)]
+    variables = {"bos_token": bos, "eos_token": eos}
+    expected = _render(template, messages, contents, variables)
+    skeleton = _render(template, messages, stand_ins, variables)
+    for values in (contents, [content.strip() for content in contents]):
+        pieces = _fill(skeleton, dict(zip(marks, values, strict=True)))
+        if "".join(piece.text for piece in pieces) == expected:
+            return [*pieces, Piece(prefill, special=False)] if prefill else pieces
+    raise UnsupportedModelError(
+        "The model's chat template changes the text of messages, so files would not reach the model as they are; "
+        "use another model."
+    )
+
+
+def _fill(skeleton: str, contents: dict[str, str]) -> list[Piece]:
+    """`skeleton` as special pieces, each of its placeholders as a data piece of its content."""
+    pieces: list[Piece] = []
+    literal = ""
+    for character in skeleton:
+        content = contents.get(character)
+        if content is None:
+            literal += character
+            continue
+        if literal:
+            pieces.append(Piece(literal, special=True))
+            literal = ""
+        pieces.append(Piece(content, special=False))
+    if literal:
+        pieces.append(Piece(literal, special=True))
+    return pieces
+
+
+def _unused_characters(count: int, text: str) -> list[str]:
+    """`count` private-use characters that are not in `text`."""
+    taken = set(text)
+    found: list[str] = []
+    code = FIRST_PLACEHOLDER
+    while len(found) < count:
+        if chr(code) not in taken:
+            found.append(chr(code))
+        code += 1
+    return found
+
+
+def _render(template: str, messages: Sequence[Message], contents: Sequence[str], variables: dict[str, str]) -> str:
+    """The template's text for `messages` with their contents replaced by `contents`."""
+    conversation = [
+        {"role": message.role, "content": content} for message, content in zip(messages, contents, strict=True)
+    ]
+    try:
+        return _compile(template).render(
+            messages=conversation, tools=None, documents=None, add_generation_prompt=True, **variables
+        )
+    except Exception as error:  # a template is foreign code: what it raises has no bound
+        raise UnsupportedModelError(f"The model's chat template cannot be used: {error}.") from error
+
+
+@lru_cache(maxsize=4)
+def _compile(template: str) -> jinja2.Template:
+    """White space rules and helpers as transformers has them, which templates are written for."""
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals["raise_exception"] = _raise_exception
+    return environment.from_string(template)
+
+
+def _raise_exception(message: str) -> NoReturn:
+    """For templates that refuse a conversation, for instance one that does not alternate."""
+    raise jinja2.TemplateError(message)
+
+
+def _to_json(value: object, indent: int | None = None) -> str:
+    """JSON as templates expect it: no escapes beyond JSON's own."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
