@@ -16,9 +16,10 @@ import numpy.typing as npt
 from editor_engine import kernels
 from editor_engine.config import EngineConfig, default_threads, model_cache_dir
 from editor_engine.errors import ModelFileError
+from editor_engine.machine import available_bytes
 from editor_engine.models.native.checkpoint import EMBEDDING, HEAD, ROPE_FACTORS, Checkpoint, open_checkpoint
 from editor_engine.models.native.config import context_of
-from editor_engine.models.native.memory import available_bytes, refuse_if_short
+from editor_engine.models.native.memory import refuse_if_short
 from editor_engine.models.native.model import NativeModel
 from editor_engine.models.target import ModelInfo
 from editor_engine.quant.file_hash import file_sha256

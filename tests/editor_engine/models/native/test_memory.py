@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from editor_engine.errors import OutOfMemoryError
-from editor_engine.models.native.memory import available_bytes, refuse_if_short
+from editor_engine.machine import available_bytes
+from editor_engine.models.native.memory import refuse_if_short
 
 GB = 10**9
 

@@ -1,0 +1,64 @@
+"""How much memory this process can still take. Light; used by the store's choice of a model and by a load.
+
+Knows nothing of models. Where the system does not say what is free (not Linux), the answer is None, never a guess.
+"""
+
+from pathlib import Path
+
+
+def available_bytes(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Bytes this process can still take without swapping: MemAvailable, or less where its cgroups leave less.
+
+    None where the system does not say.
+    """
+    free = _mem_available(proc / "meminfo")
+    limits = [left for folder in _own_cgroups(proc / "self" / "cgroup", cgroups) if (left := _left(folder)) is not None]
+    if free is not None:
+        limits.append(free)
+    return min(limits, default=None)
+
+
+def _mem_available(meminfo: Path) -> int | None:
+    for line in _text(meminfo).splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _own_cgroups(membership: Path, root: Path) -> list[Path]:
+    """Folders of this process's memory cgroups (version 2, then 1), each with every parent up to the mount."""
+    folders: list[Path] = []
+    for line in _text(membership).splitlines():
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if controllers == "" or "memory" in controllers.split(","):
+            mount = root if controllers == "" else root / "memory"
+            folder = mount / path.lstrip("/")
+            # A container may see its own cgroup as the root: a path that is not there ends at the mount all the same.
+            folders += [folder, *(parent for parent in folder.parents if parent.is_relative_to(mount))]
+    return folders
+
+
+def _left(folder: Path) -> int | None:
+    """Bytes a cgroup still allows; pages of files that it can drop count as free."""
+    for limit_name, usage_name, cache_name in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        limit, usage = _text(folder / limit_name).strip(), _text(folder / usage_name).strip()
+        if not limit.isdecimal() or not usage.isdecimal():
+            continue
+        cache = 0
+        for line in _text(folder / "memory.stat").splitlines():
+            key, _, value = line.partition(" ")
+            if key == cache_name and value.strip().isdecimal():
+                cache = int(value)
+        return max(0, int(limit) - int(usage) + cache)
+    return None
+
+
+def _text(path: Path) -> str:
+    """The file's text, empty where there is none: which of these files exist differs by system."""
+    try:
+        return path.read_text("utf-8")
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,209 @@
+"""What lies in the models folder, and whether it is what it should be.
+
+A model file has a record beside it (`.<file>.json`): its SHA-256, and the size and time stamp it had when that was
+worked out. Knows nothing of fetching. Invariant: a file of the catalogue is handed out only when its bytes once hashed to the
+catalogue's SHA-256 and nothing has written to it since; without such a record it is hashed again first.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from editor_engine.config import default_threads, model_cache_dir, models_dir
+from editor_engine.errors import ModelFileError, ModelMissingError
+from editor_engine.machine import available_bytes
+from editor_engine.store.catalogue import CatalogueModel, catalogue, default_model, find, gigabytes
+
+CHUNK = 4 << 20
+OnBytes = Callable[[int], None]
+"""Called with the bytes read so far."""
+
+
+@dataclass(frozen=True)
+class InstalledModel:
+    """A model file in the models folder."""
+
+    id: str
+    """Of the catalogue; for other files the name without `.gguf`."""
+    path: Path
+    bytes: int
+    sha256: str | None
+    """From a record that still holds; None: never hashed, or written to since."""
+    model: CatalogueModel | None
+    """None: not in the catalogue."""
+
+    @property
+    def whole(self) -> bool | None:
+        """True: known to be right. False: known to be damaged. None: not known before it is hashed."""
+        if self.model is None:
+            return None if self.sha256 is None else True
+        if self.bytes != self.model.bytes:
+            return False
+        return None if self.sha256 is None else self.sha256 == self.model.sha256
+
+
+@dataclass(frozen=True)
+class LocatedModel:
+    """A model file to load."""
+
+    path: Path
+    sha256: str | None
+    """None: a file outside the store; whoever loads it works the hash out."""
+    id: str
+    reason: str | None = None
+    """Why this one, when nobody named it; None when it was named."""
+
+
+def record_path(file: Path) -> Path:
+    """Where the record of a model file lies."""
+    return file.with_name(f".{file.name}.json")
+
+
+def write_record(file: Path, sha256: str) -> None:
+    """Remember that the bytes of `file`, as it is now, hash to `sha256`; written whole or not at all."""
+    status = file.stat()
+    facts = {"sha256": sha256, "bytes": status.st_size, "mtime_ns": status.st_mtime_ns}
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".record-")
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        json.dump(facts, stream)
+    os.replace(name, record_path(file))
+
+
+def _recorded(file: Path, status: os.stat_result) -> str | None:
+    try:
+        facts = json.loads(record_path(file).read_text("utf-8"))
+        if (facts["bytes"], facts["mtime_ns"]) != (status.st_size, status.st_mtime_ns):
+            return None
+        sha256 = facts["sha256"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # no record, or not one of ours: the file is hashed again
+    return sha256 if isinstance(sha256, str) and len(sha256) == 64 and set(sha256) <= set("0123456789abcdef") else None
+
+
+def _entry(file: Path) -> InstalledModel:
+    status = file.stat()
+    model = next((model for model in catalogue() if model.file == file.name), None)
+    name = model.id if model else file.stem
+    return InstalledModel(name, file, status.st_size, _recorded(file, status), model)
+
+
+def installed() -> list[InstalledModel]:
+    """Every .gguf file in the models folder: the catalogue's in its order, then others by name. Hashes nothing."""
+    order = [model.id for model in catalogue()]
+    try:
+        files = [path for path in models_dir().iterdir() if path.suffix == ".gguf" and path.is_file()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ModelMissingError(f"The models folder {models_dir()} cannot be read: {error.strerror}.") from error
+    entries = [_entry(path) for path in files if not path.name.startswith(".")]
+    return sorted(entries, key=lambda e: (order.index(e.id) if e.model else len(order), e.id))
+
+
+def find_installed(model_id: str) -> InstalledModel | None:
+    """The installed model of that id, whole or not; None when there is no such file."""
+    return next((entry for entry in installed() if entry.id == model_id), None)
+
+
+def hash_file(path: Path, on_bytes: OnBytes = lambda done: None) -> str:
+    """Hex SHA-256 of a file. Raises ModelFileError when it cannot be read."""
+    digest, done = hashlib.sha256(), 0
+    try:
+        with path.open("rb") as stream:
+            while chunk := stream.read(CHUNK):
+                digest.update(chunk)
+                done += len(chunk)
+                on_bytes(done)
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
+    return digest.hexdigest()
+
+
+def verify(entry: InstalledModel, on_bytes: OnBytes = lambda done: None) -> InstalledModel:
+    """Hash the file again, whatever its record says, and renew the record.
+
+    Raises ModelFileError for a damaged one, which loses its record so that nothing takes it for whole. A file outside
+    the catalogue is damaged when its hash is not the one recorded when it was imported.
+    """
+    sha256 = hash_file(entry.path, on_bytes)
+    right = sha256 == entry.model.sha256 if entry.model else entry.sha256 in (None, sha256)
+    if right:
+        write_record(entry.path, sha256)
+        return _entry(entry.path)
+    record_path(entry.path).unlink(missing_ok=True)
+    damage = f"{entry.id} ({entry.path}) is damaged: its SHA-256 is {sha256}"
+    if entry.model:
+        raise ModelFileError(f"{damage}, not {entry.model.sha256}; `redraft models pull {entry.id}` fetches it again.")
+    raise ModelFileError(f"{damage}, not {entry.sha256}; import it again.")
+
+
+def locate(name: str | None = None) -> LocatedModel:
+    """The file to load for a model id, a path to a .gguf file, or None for the default among the installed ones.
+
+    Raises ModelMissingError (the sentence says what to type) and ModelFileError for a damaged file.
+    """
+    if name is None:
+        return _default()
+    entry = find_installed(name)
+    if entry is not None:
+        return _located(entry, None)
+    if name.endswith(".gguf") or os.sep in name:
+        path = Path(name).expanduser().absolute()
+        if not path.is_file():
+            raise ModelMissingError(f"There is no model file {path}.")
+        return LocatedModel(path, None, path.stem)
+    if find(name) is not None:
+        raise ModelMissingError(f"{name} is not installed; `redraft models pull {name}` fetches it.")
+    known = ", ".join(model.id for model in catalogue())
+    raise ModelMissingError(f"No model is called {name!r}; give the path of a .gguf file, or one of: {known}.")
+
+
+def _default() -> LocatedModel:
+    entries = {entry.id: entry for entry in installed() if entry.whole is not False}
+    memory = available_bytes()
+    choice = default_model(memory, default_threads(), entries)
+    if choice.id in entries:
+        return _located(entries[choice.id], choice.reason)
+    fitting = [
+        e for e in entries.values() if e.model and not e.model.for_tests and e.model.memory_bytes <= (memory or 0)
+    ]
+    if fitting:
+        return _located(max(fitting, key=lambda e: e.bytes), "it is the largest installed one that fits this machine")
+    size = gigabytes(next(model.bytes for model in catalogue() if model.id == choice.id))
+    hint = f"; or name an installed one with --model: {', '.join(entries)}" if entries else ""
+    raise ModelMissingError(f"No model is installed; `redraft models pull` fetches {choice.id} ({size}){hint}.")
+
+
+def _located(entry: InstalledModel, reason: str | None) -> LocatedModel:
+    if entry.whole is False and entry.model is not None and entry.bytes != entry.model.bytes:
+        raise ModelFileError(
+            f"{entry.path} has {entry.bytes} bytes, not {entry.model.bytes}; "
+            f"`redraft models pull {entry.id}` fetches it again."
+        )
+    if entry.whole is not True:
+        entry = verify(entry)
+    return LocatedModel(entry.path, entry.sha256, entry.id, reason)
+
+
+def remove(entry: InstalledModel) -> int:
+    """Delete a model file, its record and what was derived from it (packed weights, tokenizer); returns bytes freed.
+
+    Raises ModelFileError when the system refuses.
+    """
+    try:
+        freed = entry.path.stat().st_size
+        entry.path.unlink()
+    except OSError as error:
+        raise ModelFileError(f"{entry.path} cannot be removed: {error.strerror}.") from error
+    record_path(entry.path).unlink(missing_ok=True)
+    sha256 = entry.sha256 or (entry.model.sha256 if entry.model else None)
+    if sha256 is not None:
+        derived = model_cache_dir() / sha256
+        freed += sum(path.stat().st_size for path in derived.rglob("*") if path.is_file())
+        shutil.rmtree(derived, ignore_errors=True)
+    return freed
