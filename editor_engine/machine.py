@@ -39,10 +39,13 @@ def _own_cgroups(membership: Path, root: Path) -> list[Path]:
 
 
 def _left(folder: Path) -> int | None:
-    """Bytes a cgroup still allows; pages of files that it can drop count as free."""
-    for limit_name, usage_name, cache_name in (
-        ("memory.max", "memory.current", "inactive_file"),
-        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    """Bytes a cgroup still allows; pages of files that it can drop count as free.
+
+    Active ones too: after one load they are the very weights the next load needs.
+    """
+    for limit_name, usage_name, cache_names in (
+        ("memory.max", "memory.current", ("active_file", "inactive_file")),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_active_file", "total_inactive_file")),
     ):
         limit, usage = _text(folder / limit_name).strip(), _text(folder / usage_name).strip()
         if not limit.isdecimal() or not usage.isdecimal():
@@ -50,8 +53,8 @@ def _left(folder: Path) -> int | None:
         cache = 0
         for line in _text(folder / "memory.stat").splitlines():
             key, _, value = line.partition(" ")
-            if key == cache_name and value.strip().isdecimal():
-                cache = int(value)
+            if key in cache_names and value.strip().isdecimal():
+                cache += int(value)
         return max(0, int(limit) - int(usage) + cache)
     return None
 

@@ -40,7 +40,7 @@ def test_the_tightest_cgroup_counts_and_dropped_pages_are_free(tmp_path: Path) -
         "proc/self/cgroup": "0::/a/b\n",
         "cgroup/a/memory.max": "1000\n",
         "cgroup/a/memory.current": "900\n",
-        "cgroup/a/memory.stat": "anon 700\ninactive_file 50\n",
+        "cgroup/a/memory.stat": "anon 700\ninactive_file 30\nactive_file 20\n",
         "cgroup/a/b/memory.max": "2000\n",
         "cgroup/a/b/memory.current": "800\n",
     }

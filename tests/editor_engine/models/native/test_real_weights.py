@@ -97,7 +97,7 @@ def test_smollm2(smollm2_path: Path) -> None:
 
 @pytest.mark.model
 def test_qwen_05(qwen05_path: Path) -> None:
-    check(qwen05_path, 24)
+    check(qwen05_path, 16)
 
 
 @pytest.mark.model
