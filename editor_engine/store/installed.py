@@ -1,8 +1,8 @@
 """What lies in the models folder, and whether it is what it should be.
 
 A model file has a record beside it (`.<file>.json`): its SHA-256, and the size and time stamp it had when that was
-worked out. Knows nothing of fetching. Invariant: a file of the catalogue is handed out only when its bytes once hashed to the
-catalogue's SHA-256 and nothing has written to it since; without such a record it is hashed again first.
+worked out. Knows nothing of fetching. Invariant: a file of the catalogue is handed out only when its bytes once hashed
+to the catalogue's SHA-256 and nothing has written to it since; without such a record it is hashed again first.
 """
 
 import hashlib
@@ -176,7 +176,9 @@ def _default() -> LocatedModel:
         return _located(max(fitting, key=lambda e: e.bytes), "it is the largest installed one that fits this machine")
     size = gigabytes(next(model.bytes for model in catalogue() if model.id == choice.id))
     hint = f"; or name an installed one with --model: {', '.join(entries)}" if entries else ""
-    raise ModelMissingError(f"No model is installed; `redraft models pull` fetches {choice.id} ({size}){hint}.")
+    raise ModelMissingError(
+        f"No model to edit with is installed; `redraft models pull` fetches {choice.id} ({size}){hint}."
+    )
 
 
 def _located(entry: InstalledModel, reason: str | None) -> LocatedModel:

