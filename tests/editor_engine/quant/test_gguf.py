@@ -199,6 +199,9 @@ def test_missing_and_odd_files(tmp_path: Path) -> None:
         GgufFile(tmp_path / "absent.gguf")
     with pytest.raises(ModelFileError, match="not a regular file"):
         GgufFile(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ModelFileError, match=r"loop cannot be read: Too many levels"):
+        GgufFile(tmp_path / "loop")
 
 
 def test_a_vector_must_be_f32(tmp_path: Path) -> None:

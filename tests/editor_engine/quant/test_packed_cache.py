@@ -2,6 +2,7 @@
 
 import errno
 import multiprocessing
+import multiprocessing.synchronize
 import os
 import shutil
 from collections.abc import Callable
@@ -188,7 +189,9 @@ def test_what_packing_raises_reaches_the_caller_and_leaves_nothing(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-def _pack_at_once(folder: Path, barrier: "multiprocessing.synchronize.Barrier", answers: "multiprocessing.Queue[bool]"):
+def _pack_at_once(
+    folder: Path, barrier: multiprocessing.synchronize.Barrier, answers: "multiprocessing.Queue[bool]"
+) -> None:
     def meet(matrix: Matrix) -> Bytes:
         barrier.wait(30)  # both are inside the writing of the same tensor
         return pack(matrix)

@@ -70,11 +70,17 @@ def _set(key: str, value: object) -> Callable[[GgufSource], None]:
 
 
 def _drop_setting(key: str) -> Callable[[GgufSource], None]:
-    return lambda source: source.metadata.pop(key) and None
+    def change(source: GgufSource) -> None:
+        del source.metadata[key]
+
+    return change
 
 
 def _drop_tensor(name: str) -> Callable[[GgufSource], None]:
-    return lambda source: source.tensors.pop(name) and None
+    def change(source: GgufSource) -> None:
+        del source.tensors[name]
+
+    return change
 
 
 def _tensor(name: str, kind: str, dims: tuple[int, ...], size: int) -> Callable[[GgufSource], None]:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -68,9 +69,13 @@ def test_tied_head_biases_and_rope_factors_are_applied(tmp_path: Path) -> None:
     assert not np.array_equal(plain, run(rope_factors=[1.0] * 7 + [2.0]))
 
 
+def _embedding_of(kind: str, name: str) -> str:
+    return kind if name == "token_embd.weight" else "Q8_0"
+
+
 def test_an_embedding_that_is_not_quantised(tmp_path: Path) -> None:
     for kind in ("F16", "F32"):
-        source = tiny_source(kind=lambda name, kind=kind: kind if name == "token_embd.weight" else "Q8_0")
+        source = tiny_source(kind=partial(_embedding_of, kind))
         assert np.isfinite(scores(source.write(tmp_path / f"{kind}.gguf"))).all()
 
 

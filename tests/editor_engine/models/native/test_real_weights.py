@@ -55,7 +55,8 @@ def greedy(model: NativeModel, tokens: list[int], count: int) -> list[int]:
 
 def log_probabilities(logits: np.ndarray) -> np.ndarray:
     shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    out: np.ndarray = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return out
 
 
 def check(path: Path, count: int) -> None:
