@@ -10,7 +10,8 @@ namespace redraft::avx2 {
 
 namespace {
 
-constexpr int kTile = 8; // rows that share one unpacking
+constexpr int kTile = 8;     // rows that share one unpacking
+constexpr int kAhead = 4096; // bytes; the hardware's own prefetch stops at each page, and a row reads a page in 0.4 us
 
 __m256i load32(const std::uint8_t* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); }
 
@@ -268,6 +269,9 @@ void tile(const LinearCall& call, const QuantRows& x, std::int64_t group, std::i
         at += Scales::kHeader;
         for (int sub = 0; sub < Scales::kBlocks; ++sub, ++b, at += Quants::kBytes) {
             scales.select(sub);
+            for (int line = 0; line < Quants::kBytes; line += 64) {
+                _mm_prefetch(reinterpret_cast<const char*>(at) + kAhead + line, _MM_HINT_T0);
+            }
             __m256i w[8];
             Quants::unpack(at, w);
 #pragma GCC unroll 8
