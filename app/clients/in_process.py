@@ -47,18 +47,19 @@ def app_error(error: EngineError) -> AppError:
 
 
 class InProcessClient:
-    """An `EngineClient` over an engine that `load` makes once, on the worker thread."""
+    """An `EngineClient` over an engine that is loaded once, on the worker thread."""
 
-    def __init__(self, load: "Callable[[], Engine]") -> None:
+    def __init__(self, load: "Callable[[], tuple[Engine, str]]") -> None:
+        """`load` gives the engine and the id its model goes by."""
         self._load = load
-        self._engine: Engine | None = None
+        self._loaded: tuple[Engine, str] | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
 
-    async def _run(self, work: "Callable[[Engine], Result]") -> Result:
+    async def _run(self, work: "Callable[[Engine, str], Result]") -> Result:
         def call() -> Result:
-            if self._engine is None:
-                self._engine = self._load()
-            return work(self._engine)
+            if self._loaded is None:
+                self._loaded = self._load()
+            return work(*self._loaded)
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, call)
@@ -66,10 +67,10 @@ class InProcessClient:
             raise app_error(error) from error
 
     async def describe(self) -> EngineDescription:
-        def work(engine: "Engine") -> EngineDescription:
+        def work(engine: "Engine", model_id: str) -> EngineDescription:
             info = engine.info
             return EngineDescription(
-                model_id=info.name,
+                model_id=model_id,
                 sha256=info.sha256,
                 device=info.device,
                 threads=info.threads,
@@ -82,14 +83,14 @@ class InProcessClient:
         return await self._run(work)
 
     async def count(self, request: CompletionRequest) -> TokenCounts:
-        prompt, source = await self._run(lambda engine: engine.count(request))
+        prompt, source = await self._run(lambda engine, _: engine.count(request))
         return TokenCounts(prompt, source)
 
     async def complete(self, request: CompletionRequest, cancel: CancelFlag) -> AsyncIterator[EngineEvent]:
         loop = asyncio.get_running_loop()
         events: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
 
-        def work(engine: "Engine") -> None:
+        def work(engine: "Engine", _: str) -> None:
             for event in engine.complete(request, cancel):
                 loop.call_soon_threadsafe(events.put_nowait, event)
 
@@ -107,4 +108,22 @@ class InProcessClient:
 
     async def close(self) -> None:
         self._thread.shutdown(wait=True)
-        self._engine = None
+        self._loaded = None
+
+
+def native_client(model: str | None, threads: int) -> InProcessClient:
+    """A client over a model installed on this machine, found and loaded at its first call.
+
+    `model` is a catalogue id or the path of a GGUF file; None takes the best one installed.
+    """
+
+    def load() -> "tuple[Engine, str]":
+        # The engine brings numpy, the tokenizer library and the native core: 0.2 s that `--help` must not pay.
+        from editor_engine.config import EngineConfig
+        from editor_engine.engine import Engine
+        from editor_engine.store.installed import locate
+
+        located = locate(model)
+        return Engine.load(EngineConfig(model_path=located.path, threads=threads)), located.id
+
+    return InProcessClient(load)

@@ -1,0 +1,143 @@
+"""THE flow of an edit, from an opened file to a checked proposal; nothing is written here.
+
+    document + order -> region -> prompt -> count and budget      (`plan_edit`)
+    -> engine: prefill, [draft, verify, rewind]*, text            (`editor_engine.engine`, through an EngineClient)
+    -> extract -> align with the source -> hunks -> checks        (`run_edit`)
+    -> review -> apply                                            (`review`, `apply`; the front end's call)
+
+Knows no terminal and no file system. Invariant: what comes out is a whole proposal with its hunks and warnings, or an
+AppError; a reply that was cut, empty or endless never becomes a proposal.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from app.editing.checks import CheckReport, run_checks
+from app.editing.diff import Hunk, make_hunks
+from app.editing.document import Document
+from app.editing.extract import extract_reply
+from app.editing.language import Language, detect_language
+from app.editing.prompt import Budget, ContextFile, EditPrompt, build_prompt
+from app.editing.region import Region, region_of_lines, region_of_symbol
+from app.editing.result import Result, make_result
+from app.engine_client import EngineClient, EngineDescription
+from app.errors import UnchangedError, UsageError
+from editor_engine.events import EngineEvent, Finished, Stats, Text
+from editor_engine.requests import CancelFlag
+
+
+@dataclass(frozen=True)
+class EditOrder:
+    """What the user asked for."""
+
+    instruction: str
+    lines: str | None = None
+    """`A:B`, 1-based and inclusive; at most one of `lines` and `symbol`."""
+    symbol: str | None = None
+    context: tuple[ContextFile, ...] = ()
+    """Files the model may read."""
+    draft: bool = True
+    strict: bool = False
+    """New syntax errors block."""
+    max_deletions: int | None = None
+    """Most lines that may go; None takes the larger of 30 % and 20."""
+
+
+@dataclass(frozen=True)
+class EditPlan:
+    """Everything known before the model runs."""
+
+    document: Document
+    order: EditOrder
+    language: Language
+    region: Region | None
+    prompt: EditPrompt
+    budget: Budget
+    engine: EngineDescription
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A whole reply as hunks to review; the last event of `run_edit`."""
+
+    plan: EditPlan
+    result: Result
+    hunks: tuple[Hunk, ...]
+    """At least one."""
+    report: CheckReport
+    stats: Stats
+
+
+@dataclass(frozen=True)
+class Replied:
+    """The engine has finished; what the reply amounts to comes next, a Proposal or an error."""
+
+    stats: Stats
+
+
+async def plan_edit(document: Document, order: EditOrder, client: EngineClient) -> EditPlan:
+    """Choose the region, build the prompt, load the engine and check the budget.
+
+    Raises UsageError, RegionError, FileTooLongError, and what the client raises.
+    """
+    if not order.instruction.strip():
+        raise UsageError("The instruction is empty; say what to change.")
+    language = detect_language(document.name, document.lines[0])
+    region = _region(document, order, language)
+    prompt = build_prompt(document.lines, order.instruction, language, region, order.context)
+    engine = await client.describe()
+    counts = await client.count(prompt.request(0))
+    budget = Budget(prompt=counts.prompt, expected=counts.source, context=engine.context_length)
+    budget.check(region is not None)
+    return EditPlan(document, order, language, region, prompt, budget, engine)
+
+
+async def run_edit(
+    plan: EditPlan, client: EngineClient, cancel: CancelFlag
+) -> AsyncIterator[EngineEvent | Replied | Proposal]:
+    """Decode and turn the reply into a proposal. Passes the engine's events on, then Replied, then a Proposal.
+
+    Raises RefusedError for a reply that is no new file, UnencodableError, UnchangedError for one that changes nothing,
+    InterruptedByUserError, and what the client raises.
+    """
+    text: list[str] = []
+    finished: Finished | None = None
+    async for event in client.complete(plan.prompt.request(plan.budget.max_tokens, plan.order.draft), cancel):
+        if isinstance(event, Text):
+            text.append(event.text)
+        if isinstance(event, Finished):
+            finished = event
+        yield event
+    assert finished is not None, "an engine's last event is Finished"
+    yield Replied(finished.stats)
+
+    source = plan.document.lines
+    lines = extract_reply("".join(text), finished.reason, plan.prompt, source, plan.language)
+    result = make_result(plan.document, "".join(f"{line}\n" for line in lines))
+    hunks = make_hunks(result)
+    if not hunks:
+        raise UnchangedError("No change needed: the model's file is the same, byte for byte.")
+    yield Proposal(plan, result, hunks, check_result(plan, result), finished.stats)
+
+
+def check_result(plan: EditPlan, result: Result) -> CheckReport:
+    """Every check of a result against the file it was made from."""
+    return run_checks(
+        plan.document.lines,
+        [line.text for line in result.lines],
+        plan.order.instruction,
+        plan.language,
+        region=plan.region,
+        max_deletions=plan.order.max_deletions,
+        strict=plan.order.strict,
+    )
+
+
+def _region(document: Document, order: EditOrder, language: Language) -> Region | None:
+    if order.lines is not None and order.symbol is not None:
+        raise UsageError("--lines and --symbol both choose a region; give one of them.")
+    if order.lines is not None:
+        return region_of_lines(order.lines, len(document.lines))
+    if order.symbol is not None:
+        return region_of_symbol(order.symbol, document.lines, language)
+    return None

@@ -1,0 +1,67 @@
+"""How fast a model was here the last time, so that the next edit can say how long it will take.
+
+One small JSON file in the cache folder; a lost or damaged one means "unknown", never an error.
+"""
+
+import contextlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import platformdirs
+
+from app.editing.prompt import Budget
+from app.engine_client import EngineDescription
+from editor_engine.events import Stats
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Tokens per second of the last edit that measured both."""
+
+    prefill_tok_s: float
+    decode_tok_s: float
+
+    def seconds(self, budget: Budget) -> float:
+        """Expected time of an edit with nothing cached whose reply is as long as its source."""
+        return budget.prompt / self.prefill_tok_s + budget.expected / self.decode_tok_s
+
+
+def _path() -> Path:
+    return Path(platformdirs.user_cache_dir("redraft")) / "rates.json"
+
+
+def _key(engine: EngineDescription) -> str:
+    return f"{engine.sha256}/{engine.device}/{engine.threads}"
+
+
+def _table() -> dict[str, dict[str, float]]:
+    with contextlib.suppress(OSError, ValueError):
+        table = json.loads(_path().read_bytes())
+        if isinstance(table, dict):
+            return table
+    return {}
+
+
+def last_rates(engine: EngineDescription) -> Rates | None:
+    """What was measured last for this model, device and thread count; None when nothing was."""
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        found = _table()[_key(engine)]
+        rates = Rates(float(found["prefill_tok_s"]), float(found["decode_tok_s"]))
+        if rates.prefill_tok_s > 0 and rates.decode_tok_s > 0:
+            return rates
+    return None
+
+
+def remember_rates(engine: EngineDescription, stats: Stats) -> None:
+    """Keep the rates of an edit, if it measured both. A cache that cannot be written is no loss."""
+    if not stats.prefill_tok_s or not stats.decode_tok_s:
+        return
+    table = _table()
+    table[_key(engine)] = asdict(Rates(stats.prefill_tok_s, stats.decode_tok_s))
+    path = _path()
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".part")
+        temporary.write_text(json.dumps(table), encoding="utf-8")
+        temporary.replace(path)

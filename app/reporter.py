@@ -1,0 +1,302 @@
+"""What an edit says while it runs: one interface, for people on stderr or for programs as JSON lines on stdout.
+
+Knows how things are worded, not what is done. Invariant: the JSON reporter writes nothing but JSON lines, the last of
+them of type `result`; the other writes nothing to stdout.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Protocol, TextIO
+
+from app.editing.apply import Receipt
+from app.editing.checks import CheckWarning
+from app.editing.diff import Hunk
+from app.editing.pipeline import EditPlan
+from app.errors import AppError, ExitCode
+from app.json_events import JsonWriter
+from app.terminal_text import visible
+from editor_engine.events import EngineEvent, Pass, Prefill, Started, Stats, Text
+
+OUTCOMES = {
+    ExitCode.REFUSED: "refused",
+    ExitCode.UNCHANGED: "unchanged",
+    ExitCode.CONFLICT: "conflict",
+    ExitCode.INTERRUPTED: "cancelled",
+}
+"""Exit code of an error -> outcome; every other error is `failed`."""
+
+
+class Reporter(Protocol):
+    """Hears of everything that happens, in order."""
+
+    def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None: ...
+    def progress(self, plan: EditPlan, event: EngineEvent) -> None: ...
+    def replied(self, stats: Stats) -> None: ...
+    def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None: ...
+    def note(self, sentence: str) -> None: ...
+    def finished(self, outcome: str, receipt: Receipt | None = None) -> None: ...
+    def failed(self, error: AppError) -> None: ...
+
+
+class JsonReporter:
+    """The machine interface."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._lines = JsonWriter(stream)
+        self._stats: Stats | None = None
+        self._hunks = 0
+        self._warnings: Sequence[CheckWarning] = ()
+
+    def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None:
+        document, engine = plan.document, plan.engine
+        self._lines.write(
+            "start",
+            version=version("redraft"),
+            file={
+                "path": document.name,
+                "sha256": document.sha256,
+                "lines": len(document.lines),
+                "encoding": document.codec.label,
+                "newline": document.newline,
+            },
+            model={
+                "id": engine.model_id,
+                "sha256": engine.sha256,
+                "device": engine.device,
+                "threads": engine.threads,
+                "exactness": engine.exactness,
+                "policy": engine.policy,
+            },
+            prompt_tokens=event.prompt_tokens,
+            cached_tokens=event.cached_tokens,
+            expected_tokens=event.source_tokens,
+            expected_s=expected_s,
+        )
+
+    def progress(self, plan: EditPlan, event: EngineEvent) -> None:
+        if isinstance(event, Prefill):
+            self._lines.write("prefill", done=event.done, total=event.total)
+        elif isinstance(event, Pass):
+            self._lines.write(
+                "pass",
+                rows=event.rows,
+                drafted=event.drafted,
+                accepted=event.accepted,
+                emitted=event.emitted,
+                drafter=event.drafter,
+                source_line=event.source_line,
+                ms=round(event.ms, 3),
+            )
+        elif isinstance(event, Text):
+            self._lines.write("text", text=event.text, spans=event.spans)
+
+    def replied(self, stats: Stats) -> None:
+        self._stats = stats
+
+    def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None:
+        self._hunks, self._warnings = len(hunks), warnings
+        for hunk in hunks:
+            self._lines.write(
+                "hunk",
+                index=hunk.index,
+                header=hunk.header,
+                old_start=hunk.old_start,
+                old_lines=hunk.old_lines,
+                new_start=hunk.new_start,
+                new_lines=hunk.new_lines,
+                lines=hunk.spoken_lines(),
+            )
+        for warning in warnings:
+            self._lines.write("warning", **_warning_fields(warning))
+
+    def note(self, sentence: str) -> None:
+        """Notes are talk; programs have the fields."""
+
+    def finished(self, outcome: str, receipt: Receipt | None = None) -> None:
+        self._result(outcome, ExitCode.OK, None, receipt)
+
+    def failed(self, error: AppError) -> None:
+        outcome = OUTCOMES.get(error.exit_code, "failed")
+        self._result(outcome, error.exit_code, {"code": error.code, "message": str(error)}, None)
+
+    def _result(
+        self, outcome: str, exit_code: ExitCode, error: dict[str, str] | None, receipt: Receipt | None
+    ) -> None:
+        self._lines.result(
+            outcome=outcome,
+            exit_code=exit_code,
+            error=error,
+            hunks=self._hunks,
+            stats=None if self._stats is None else stats_fields(self._stats),
+            warnings=[_warning_fields(warning) for warning in self._warnings],
+            receipt=receipt,
+        )
+
+
+def _warning_fields(warning: CheckWarning) -> dict[str, object]:
+    return {
+        "code": warning.code,
+        "message": warning.message,
+        "lines": warning.lines,
+        "blocking": warning.blocking,
+    }
+
+
+def stats_fields(stats: Stats) -> dict[str, object]:
+    """Statistics under the names of the machine interface."""
+    return {
+        "prompt_tokens": stats.prompt_tokens,
+        "cached_tokens": stats.cached_tokens,
+        "output_tokens": stats.output_tokens,
+        "ttft_s": stats.ttft_s,
+        "prefill_tok_s": stats.prefill_tok_s,
+        "decode_tok_s": stats.decode_tok_s,
+        "wall_s": stats.wall_s,
+        "passes": stats.passes,
+        "drafted": stats.drafted,
+        "accepted": stats.accepted,
+        "acceptance": stats.acceptance,
+        "tokens_per_pass": stats.tokens_per_pass,
+        "copied_share": stats.copied_share,
+        "policy_tokens": 0,
+        "by_drafter": {
+            name: {"drafted": drafted, "accepted": accepted} for name, (drafted, accepted) in stats.by_drafter.items()
+        },
+        "by_provenance": stats.by_provenance,
+        "peak_rss_bytes": stats.peak_rss_bytes,
+        "mean_logprob": None,
+    }
+
+
+class TalkReporter:
+    """Words for people on stderr: one line that follows the work on a terminal, and figures at the end."""
+
+    def __init__(self, stream: TextIO, *, quiet: bool = False, verbose: bool = False) -> None:
+        self._stream = stream
+        self._quiet = quiet
+        self._verbose = verbose
+        self._live = stream.isatty() and not quiet
+        self._line_open = False
+        self._emitted = self._drafted = self._accepted = 0
+        self._decode_ms = 0.0
+
+    def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None:
+        engine = plan.engine
+        self.note(
+            f"{engine.model_id} on {engine.device}, {engine.threads} threads, {engine.exactness}: "
+            f"{event.prompt_tokens} prompt tokens ({event.cached_tokens} cached), about {event.source_tokens} to write"
+            + ("." if expected_s is None else f", some {expected_s:.0f} s.")
+        )
+        for note in engine.notes:
+            self.note(note)
+
+    def progress(self, plan: EditPlan, event: EngineEvent) -> None:
+        if isinstance(event, Prefill):
+            self._status(f"reading {event.done}/{event.total} tokens")
+        elif isinstance(event, Pass):
+            self._emitted += event.emitted
+            self._drafted += event.drafted
+            self._accepted += event.accepted
+            self._decode_ms += event.ms
+            self._status(self._decode_line(plan, event))
+
+    def _decode_line(self, plan: EditPlan, event: Pass) -> str:
+        speed = self._emitted / self._decode_ms * 1000 if self._decode_ms else 0.0
+        share = f", {self._accepted / self._drafted:.0%} of drafts accepted" if self._drafted else ""
+        where = "" if event.source_line is None else f", line {event.source_line}/{len(plan.document.lines)}"
+        return f"writing {self._emitted} tokens, {speed:.1f} tok/s{share}{where}"
+
+    def _status(self, text: str) -> None:
+        if self._live:
+            self._stream.write(f"\r\x1b[K{text}")
+            self._stream.flush()
+            self._line_open = True
+
+    def _clear(self) -> None:
+        if self._line_open:
+            self._stream.write("\r\x1b[K")
+            self._line_open = False
+
+    def replied(self, stats: Stats) -> None:
+        self._clear()
+        if not self._quiet:
+            for line in stats_lines(stats, self._verbose):
+                self._stream.write(line + "\n")
+
+    def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None:
+        for warning in warnings:
+            self._say(f"{'refused' if warning.blocking else 'warning'} ({warning.code}): {warning.message}")
+
+    def note(self, sentence: str) -> None:
+        if not self._quiet:
+            self._say(sentence)
+
+    def _say(self, sentence: str) -> None:
+        self._clear()
+        self._stream.write(visible(sentence) + "\n")
+        self._stream.flush()
+
+    def finished(self, outcome: str, receipt: Receipt | None = None) -> None:
+        if receipt is not None:
+            guard = "" if receipt.guarded else " (this file system cannot exchange names: plain rename)"
+            outside = "identical" if receipt.outside_identical else "NOT identical"
+            self.note(
+                f"Applied to {visible(str(receipt.path))}{guard}; bytes outside the hunks {outside}; "
+                f"`redraft undo` takes it back."
+            )
+        elif outcome == "declined":
+            self.note("Nothing was written.")
+
+    def failed(self, error: AppError) -> None:
+        self._say(f"redraft: {error}")
+
+
+class SilentReporter:
+    """Says nothing at all: a filter whose stderr is joined to its stdout."""
+
+    def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None: ...
+    def progress(self, plan: EditPlan, event: EngineEvent) -> None: ...
+    def replied(self, stats: Stats) -> None: ...
+    def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None: ...
+    def note(self, sentence: str) -> None: ...
+    def finished(self, outcome: str, receipt: Receipt | None = None) -> None: ...
+    def failed(self, error: AppError) -> None: ...
+
+
+def stats_lines(stats: Stats, verbose: bool) -> list[str]:
+    """The figures of an edit in words; what is not known is left out."""
+    read = f"read   {stats.prompt_tokens - stats.cached_tokens} tokens"
+    if stats.prefill_tok_s is not None:
+        read += f" at {stats.prefill_tok_s:.1f} tok/s"
+    if stats.ttft_s is not None:
+        read += f", first token after {stats.ttft_s:.1f} s"
+    wrote = f"wrote  {stats.output_tokens} tokens"
+    if stats.decode_tok_s is not None:
+        wrote += f" at {stats.decode_tok_s:.1f} tok/s"
+    if stats.tokens_per_pass is not None:
+        wrote += f", {stats.passes} passes, {stats.tokens_per_pass:.2f} tokens a pass"
+    lines = [read, wrote]
+    if stats.acceptance is not None:
+        drafts = f"drafts {stats.accepted} of {stats.drafted} accepted ({stats.acceptance:.0%})"
+        if stats.copied_share is not None:
+            drafts += f", {stats.copied_share:.0%} of the output copied from the file"
+        lines.append(drafts)
+    if verbose:
+        lines += [f"       {name}: {hit} of {all_}" for name, (all_, hit) in sorted(stats.by_drafter.items())]
+        lines += [f"       {kind}: {count}" for kind, count in sorted(stats.by_provenance.items())]
+    total = f"total  {stats.wall_s:.1f} s"
+    if stats.peak_rss_bytes is not None:
+        total += f", peak memory {stats.peak_rss_bytes / 2**30:.2f} GiB"
+    return [*lines, total]
+
+
+def silent_stderr() -> bool:
+    """True where stderr and stdout are the same file, as in an editor's filter command."""
+    import os
+
+    try:
+        out, err = os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno())
+    except (OSError, ValueError):
+        return False
+    return (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)

@@ -1,0 +1,36 @@
+"""Text as it may be shown on a terminal: escape sequences and invisible characters are spelled out, never sent.
+
+Knows nothing of layout. Invariant: what is returned has no control character but tab and, in `diff_lines`, no line end.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import click
+
+from app.editing.diff import Hunk
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def visible(text: str) -> str:
+    """`text` with every character that a terminal would obey or hide written as an escape; tabs stay."""
+    return "".join(
+        char
+        if char.isprintable() or char == "\t"
+        else char.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for char in text
+    )
+
+
+def diff_lines(hunks: Iterable[Hunk], colour: bool) -> Iterator[str]:
+    """A diff for reading, line by line: hunk headers, then the lines with their signs."""
+    for hunk in hunks:
+        header = f"@@ -{hunk.old_start},{hunk.old_lines} +{hunk.new_start},{hunk.new_lines} @@ {visible(hunk.header)}"
+        yield _styled(header.rstrip(), "@", colour)
+        for line in hunk.lines:
+            end = "" if line.ending else "  (no newline at end of file)"
+            yield _styled(line.kind + visible(line.text) + end, line.kind, colour)
+
+
+def _styled(text: str, kind: str, colour: bool) -> str:
+    return click.style(text, fg=_COLOURS[kind]) if colour and kind in _COLOURS else text
