@@ -320,19 +320,27 @@ def _installed(model_id: str) -> "InstalledModel":
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_json_option
 def remove(model_id: str, yes: bool, as_json: bool) -> None:
-    """Delete a model, with what was made from it (packed weights, tokenizer)."""
+    """Delete a model, what was made from it (packed weights, tokenizer), and what a stopped pull of it left."""
+    from editor_engine.store.fetch import discard_partial
+    from editor_engine.store.installed import find_installed
     from editor_engine.store.installed import remove as remove_file
 
     outcomes = ["changed"]
     with _answering(as_json, lambda: outcomes[-1]) as output:
-        entry = _installed(model_id)
-        if not yes and not _at_a_terminal():
-            raise UsageError(f"`--yes` is needed to remove {entry.path} without a terminal to ask on.")
-        if not yes and not click.confirm(f"Remove {entry.path} ({gigabytes(entry.bytes)})?", err=True):
-            outcomes.append("declined")
-            return
-        freed = remove_file(entry)
-        output.item({"id": entry.id, "path": entry.path, "freed_bytes": freed}, f"{entry.id}: {gigabytes(freed)} freed")
+        model, entry = find(model_id), find_installed(model_id)
+        if entry is not None:
+            if not yes and not _at_a_terminal():
+                raise UsageError(f"`--yes` is needed to remove {entry.path} without a terminal to ask on.")
+            if not yes and not click.confirm(f"Remove {entry.path} ({gigabytes(entry.bytes)})?", err=True):
+                outcomes.append("declined")
+                return
+        freed = discard_partial(model, lambda event: output.note(f"Waiting for a pull of {model_id}.")) if model else 0
+        if entry is not None:
+            freed += remove_file(entry)
+        elif not freed:
+            _installed(model_id)  # nothing of it is here: says what is
+        item = {"id": model_id, "path": entry.path if entry else None, "freed_bytes": freed}
+        output.item(item, f"{model_id}: {gigabytes(freed)} freed")
 
 
 @models.command("import")

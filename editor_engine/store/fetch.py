@@ -54,6 +54,23 @@ def pull(model: CatalogueModel, consent: Consent, report: Report, hub_endpoint: 
     return entry
 
 
+def discard_partial(model: CatalogueModel, report: Report) -> int:
+    """Delete what stopped pulls of `model` left; returns bytes freed. Waits for a pull that is running."""
+    folder = models_dir()
+    if not folder.is_dir():
+        return 0
+    freed = 0
+    with one_at_a_time(model, folder, report):
+        part, hub_folder = folder / f"{model.file}.part", folder / f".{model.file}.hub"
+        folders = [hub_folder, *folder.glob(f".{part.name}-*")]
+        for path in [part, *(path for left in folders for path in left.rglob("*"))]:
+            freed += path.stat().st_size if path.is_file() else 0
+        part.unlink(missing_ok=True)
+        for left in folders:
+            shutil.rmtree(left, ignore_errors=True)
+    return freed
+
+
 @contextlib.contextmanager
 def one_at_a_time(model: CatalogueModel, folder: Path, report: Report) -> Iterator[None]:
     """A lock that the system drops when its holder dies; the file stays, since removing it would race."""

@@ -209,6 +209,18 @@ def test_rm_needs_a_yes(
     assert (item["freed_bytes"], result["outcome"], path.exists()) == (1000, "changed", False)
 
 
+def test_rm_takes_what_a_stopped_pull_left(model: CatalogueModel, capsys: pytest.CaptureFixture[str]) -> None:
+    put(model).rename(models_dir() / f"{model.file}.part")
+    for folder in (f".{model.file}.hub", f".{model.file}.part-abc"):
+        (models_dir() / folder).mkdir()
+        (models_dir() / folder / "piece").write_bytes(b"x" * 10)
+    assert main(["models", "rm", "tiny", "--json"]) == ExitCode.OK
+    assert answers(capsys.readouterr().out)[0]["freed_bytes"] == 1020
+    assert [path.name for path in models_dir().iterdir()] == [f".{model.file}.lock"]
+    assert main(["models", "rm", "tiny"]) == ExitCode.ENGINE
+    assert capsys.readouterr().err == "redraft: tiny is not installed; installed: none.\n"
+
+
 def test_import_says_when_nobody_vouches(
     model: CatalogueModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
