@@ -4,6 +4,7 @@ Knows how things are worded, not what is done. Invariant: the JSON reporter writ
 them of type `result`; the other writes nothing to stdout.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -15,6 +16,7 @@ from app.editing.diff import Hunk
 from app.editing.pipeline import EditPlan
 from app.errors import AppError, ExitCode
 from app.json_events import JsonWriter
+from app.rates import Rates
 from app.terminal_text import visible
 from editor_engine.events import EngineEvent, Pass, Prefill, Started, Stats, Text
 
@@ -30,6 +32,7 @@ OUTCOMES = {
 class Reporter(Protocol):
     """Hears of everything that happens, in order."""
 
+    def planned(self, plan: EditPlan, rates: Rates | None, stdout: TextIO) -> None: ...
     def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None: ...
     def progress(self, plan: EditPlan, event: EngineEvent) -> None: ...
     def replied(self, stats: Stats) -> None: ...
@@ -48,7 +51,24 @@ class JsonReporter:
         self._hunks = 0
         self._warnings: Sequence[CheckWarning] = ()
 
+    def planned(self, plan: EditPlan, rates: Rates | None, stdout: TextIO) -> None:
+        expected_s = None if rates is None else rates.seconds(plan.budget)
+        prompt = {"messages": plan.prompt.messages, "prefill": plan.prompt.prefill}
+        self._start(plan, plan.budget.prompt, None, plan.budget.expected, expected_s, prompt=prompt)
+        self._result("declined", ExitCode.OK, None, None)
+
     def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None:
+        self._start(plan, event.prompt_tokens, event.cached_tokens, event.source_tokens, expected_s)
+
+    def _start(
+        self,
+        plan: EditPlan,
+        prompt_tokens: int,
+        cached_tokens: int | None,
+        expected_tokens: int,
+        expected_s: float | None,
+        **more: object,
+    ) -> None:
         document, engine = plan.document, plan.engine
         self._lines.write(
             "start",
@@ -68,10 +88,11 @@ class JsonReporter:
                 "exactness": engine.exactness,
                 "policy": engine.policy,
             },
-            prompt_tokens=event.prompt_tokens,
-            cached_tokens=event.cached_tokens,
-            expected_tokens=event.source_tokens,
+            prompt_tokens=prompt_tokens,
+            cached_tokens=cached_tokens,
+            expected_tokens=expected_tokens,
             expected_s=expected_s,
+            **more,
         )
 
     def progress(self, plan: EditPlan, event: EngineEvent) -> None:
@@ -120,9 +141,7 @@ class JsonReporter:
         outcome = OUTCOMES.get(error.exit_code, "failed")
         self._result(outcome, error.exit_code, {"code": error.code, "message": str(error)}, None)
 
-    def _result(
-        self, outcome: str, exit_code: ExitCode, error: dict[str, str] | None, receipt: Receipt | None
-    ) -> None:
+    def _result(self, outcome: str, exit_code: ExitCode, error: dict[str, str] | None, receipt: Receipt | None) -> None:
         self._lines.result(
             outcome=outcome,
             exit_code=exit_code,
@@ -180,6 +199,17 @@ class TalkReporter:
         self._line_open = False
         self._emitted = self._drafted = self._accepted = 0
         self._decode_ms = 0.0
+
+    def planned(self, plan: EditPlan, rates: Rates | None, stdout: TextIO) -> None:
+        for message in plan.prompt.messages:
+            stdout.write(f"[{message.role}]\n{message.content}\n")
+        stdout.write(f"[assistant]\n{plan.prompt.prefill}")
+        budget = plan.budget
+        time = "unknown before the first edit" if rates is None else f"some {rates.seconds(budget):.0f} s"
+        self.note(
+            f"Prompt {budget.prompt} tokens, expected output {budget.expected}, at most {budget.max_tokens}; context "
+            f"{budget.context}. Expected time: {time}."
+        )
 
     def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None:
         engine = plan.engine
@@ -255,6 +285,7 @@ class TalkReporter:
 class SilentReporter:
     """Says nothing at all: a filter whose stderr is joined to its stdout."""
 
+    def planned(self, plan: EditPlan, rates: Rates | None, stdout: TextIO) -> None: ...
     def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None: ...
     def progress(self, plan: EditPlan, event: EngineEvent) -> None: ...
     def replied(self, stats: Stats) -> None: ...
@@ -293,8 +324,6 @@ def stats_lines(stats: Stats, verbose: bool) -> list[str]:
 
 def silent_stderr() -> bool:
     """True where stderr and stdout are the same file, as in an editor's filter command."""
-    import os
-
     try:
         out, err = os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno())
     except (OSError, ValueError):

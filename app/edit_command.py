@@ -1,0 +1,94 @@
+"""`redraft edit`: options in, `app.headless` called, exit code out."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:  # the edit brings the language tables and parsers: 0.1 s that `--help` must not pay
+    from app.engine_client import EngineClient
+    from app.headless import EditOptions
+
+
+@click.command()
+@click.argument("file")
+@click.option("-i", "--instruction", required=True, help="What to change, in plain words.")
+@click.option("--lines", metavar="A:B", help="Only these lines may change (counted from 1, both ends included).")
+@click.option("--symbol", metavar="NAME", help="Only this function, class or method may change.")
+@click.option("--context", multiple=True, metavar="FILE", help="A file the model may read; repeat for several.")
+@click.option("--apply", is_flag=True, help="Write the change, if no check blocks it.")
+@click.option("--patch", metavar="OUT", help="Write the diff to a file, too.")
+@click.option("--stdout", is_flag=True, help="Print the new file instead of the diff.")
+@click.option("--json", "json_", is_flag=True, help="Print JSON lines instead of the diff.")
+@click.option("--dry-run", is_flag=True, help="Print the prompt, token counts and expected time; run nothing.")
+@click.option("--strict", is_flag=True, default=None, help="New syntax errors block.")
+@click.option("--no-draft", is_flag=True, default=None, help="Decode plainly: the same output, slower.")
+@click.option("--max-deletions", type=click.IntRange(0), metavar="N", help="Most lines that may be deleted.")
+@click.option("--path", "name", metavar="NAME", help="With - as FILE: the name that stdin goes by.")
+@click.option("--encoding", metavar="NAME", help="How the file is encoded, where it is not UTF-8 or UTF-16.")
+@click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
+@click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors and warnings.")
+@click.option("-v", "--verbose", is_flag=True, help="Say where each token came from.")
+def edit(
+    file: str,
+    instruction: str,
+    lines: str | None,
+    symbol: str | None,
+    context: tuple[str, ...],
+    apply: bool,
+    patch: str | None,
+    stdout: bool,
+    json_: bool,
+    dry_run: bool,
+    strict: bool | None,
+    no_draft: bool | None,
+    max_deletions: int | None,
+    name: str | None,
+    encoding: str | None,
+    model: str | None,
+    threads: int | None,
+    quiet: bool,
+    verbose: bool,
+) -> int:
+    """Edit FILE as the instruction says; print a diff and write nothing without --apply (or a yes on a terminal).
+
+    With - as FILE, stdin is read and the new file printed; on any failure the text that came in is printed unchanged
+    and the exit code is not 0.
+    """
+    from app.errors import UsageError
+    from app.headless import EditOptions, edit, standard_streams
+
+    if stdout and json_:
+        raise UsageError("stdout carries one kind of data: give --stdout or --json.")
+
+    def connect(options: "EditOptions") -> "tuple[EditOptions, EngineClient]":
+        from app.clients.in_process import native_client
+        from app.settings import load_settings
+
+        settings = load_settings()
+        options = replace(
+            options,
+            strict=settings.strict if strict is None else strict,
+            draft=settings.draft if no_draft is None else not no_draft,
+        )
+        return options, native_client(model or settings.model, settings.threads if threads is None else threads)
+
+    options = EditOptions(
+        file=file,
+        instruction=instruction,
+        lines=lines,
+        symbol=symbol,
+        context=context,
+        name=name,
+        encoding=encoding,
+        apply=apply,
+        patch=patch,
+        stdout=stdout,
+        json=json_,
+        dry_run=dry_run,
+        max_deletions=max_deletions,
+        quiet=quiet,
+        verbose=verbose,
+    )
+    return edit(options, connect, standard_streams())

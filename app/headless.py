@@ -1,0 +1,273 @@
+"""One edit without a terminal UI: data to stdout, talk to stderr, an exit code back.
+
+    open -> `pipeline.plan_edit` -> `pipeline.run_edit` -> diff, patch or new file -> (apply) -> exit code
+
+Knows what goes to which stream; the edit itself is `app/editing`. Invariant: stdout carries one kind of data (a diff,
+the new file, or JSON lines); a filter always gets a whole file back, the original one on any failure.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import BinaryIO, TextIO, TypeVar
+
+from app.editing.apply import apply_hunks
+from app.editing.document import Document, open_bytes, open_document, require_replaceable
+from app.editing.journal import Journal
+from app.editing.language import detect_language
+from app.editing.patch import patch_bytes
+from app.editing.pipeline import EditOrder, EditPlan, Proposal, Replied, plan_edit, run_edit
+from app.editing.prompt import ContextFile
+from app.editing.settle import settle_all
+from app.engine_client import EngineClient
+from app.errors import (
+    AppError,
+    CheckFailedError,
+    ExitCode,
+    FileUnwritableError,
+    InterruptedByUserError,
+    UnchangedError,
+    UsageError,
+)
+from app.paths import journal_dir, shown
+from app.rates import last_rates, remember_rates
+from app.reporter import JsonReporter, Reporter, SilentReporter, TalkReporter, silent_stderr
+from app.terminal_text import diff_lines
+from editor_engine.events import Started
+from editor_engine.requests import CancelFlag
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class EditOptions:
+    """The options of `redraft edit`, as given."""
+
+    file: str
+    """A path, or `-` for stdin to stdout."""
+    instruction: str
+    lines: str | None = None
+    symbol: str | None = None
+    context: tuple[str, ...] = ()
+    """Paths of files the model may read."""
+    name: str | None = None
+    """`--path`: what stdin is called."""
+    encoding: str | None = None
+    apply: bool = False
+    patch: str | None = None
+    stdout: bool = False
+    json: bool = False
+    dry_run: bool = False
+    strict: bool = False
+    draft: bool = True
+    max_deletions: int | None = None
+    quiet: bool = False
+    verbose: bool = False
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Where an edit reads and writes; tests give their own."""
+
+    stdin: BinaryIO
+    stdout: TextIO
+    stdout_bytes: BinaryIO
+    stderr: TextIO
+    interactive: bool
+    """A person is at both ends: questions may be asked."""
+    silent: bool
+    """stderr and stdout are the same file, so a filter must not talk."""
+
+
+def standard_streams() -> Streams:
+    """The process's own."""
+    interactive = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    return Streams(sys.stdin.buffer, sys.stdout, sys.stdout.buffer, sys.stderr, interactive, silent_stderr())
+
+
+Connect = Callable[[EditOptions], tuple[EditOptions, EngineClient]]
+"""Fills settings into options and finds the engine; raises SettingsError and the like."""
+
+
+def edit(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
+    """Run one edit from its options to its exit code; an AppError is reported here, none is raised."""
+    if options.file == "-":
+        return _filter(options, connect, streams)
+    reporter: Reporter
+    if options.json:
+        reporter = JsonReporter(streams.stdout)
+    else:
+        reporter = TalkReporter(streams.stderr, quiet=options.quiet, verbose=options.verbose)
+    try:
+        options, client = connect(options)
+        _run(_edit_file(options, client, streams, reporter), client)
+    except AppError as error:
+        reporter.failed(error)
+        return error.exit_code
+    return ExitCode.OK
+
+
+def _run(work: Coroutine[None, None, Result], client: EngineClient) -> Result:
+    async def closing() -> Result:
+        try:
+            return await work
+        finally:
+            await client.close()
+
+    try:
+        return asyncio.run(closing())
+    except KeyboardInterrupt as error:
+        raise InterruptedByUserError("Interrupted; nothing was written.") from error
+
+
+def _order(options: EditOptions) -> EditOrder:
+    return EditOrder(
+        instruction=options.instruction,
+        lines=options.lines,
+        symbol=options.symbol,
+        context=tuple(_context_file(path) for path in options.context),
+        draft=options.draft,
+        strict=options.strict,
+        max_deletions=options.max_deletions,
+    )
+
+
+def _context_file(path: str) -> ContextFile:
+    document = open_document(path)
+    return ContextFile(path, document.text, detect_language(path, document.lines[0]))
+
+
+async def _decode(plan: EditPlan, client: EngineClient, reporter: Reporter) -> Proposal:
+    """Follow the pipeline to its proposal, reporting every step."""
+    cancel = CancelFlag()
+    rates = last_rates(plan.engine)
+    async for event in run_edit(plan, client, cancel):
+        if isinstance(event, Started):
+            reporter.started(plan, event, None if rates is None else rates.seconds(plan.budget))
+        elif isinstance(event, Replied):
+            reporter.replied(event.stats)
+            remember_rates(plan.engine, event.stats)
+        elif isinstance(event, Proposal):
+            proposal = event
+        else:
+            reporter.progress(plan, event)
+    reporter.proposed(proposal.hunks, proposal.report.warnings)
+    for note in proposal.report.notes:
+        reporter.note(note)
+    return proposal
+
+
+def _refuse_blocked(proposal: Proposal) -> None:
+    blocking = [warning for warning in proposal.report.warnings if warning.blocking]
+    if blocking:
+        raise CheckFailedError(f"Not applicable ({blocking[0].code}): {blocking[0].message}")
+
+
+async def _edit_file(options: EditOptions, client: EngineClient, streams: Streams, reporter: Reporter) -> None:
+    document = open_document(options.file, options.encoding)
+    journal = Journal(journal_dir())
+    asking = _may_ask(options, document, streams, reporter)
+    if options.apply:
+        require_replaceable(document)
+        settle_all(journal)
+    plan = await plan_edit(document, _order(options), client)
+    if options.dry_run:
+        reporter.planned(plan, last_rates(plan.engine), streams.stdout)
+        return
+    proposal = await _decode(plan, client, reporter)
+    if options.patch is not None:
+        _write_patch(options.patch, patch_bytes(document, proposal.hunks))
+    if not options.json and not options.stdout:
+        _print_diff(proposal, streams)
+    _refuse_blocked(proposal)
+    if options.stdout:
+        _write(streams, proposal.result.data)
+    if not options.apply and not asking:
+        reporter.finished("changed")
+        return
+    if asking and not _confirmed(proposal, streams):
+        reporter.finished("declined")
+        return
+    settle_all(journal)
+    receipt = apply_hunks(document, proposal.hunks, journal, note=options.instruction)
+    reporter.finished("applied", receipt)
+
+
+def _may_ask(options: EditOptions, document: Document, streams: Streams, reporter: Reporter) -> bool:
+    """True where a person will be asked after seeing the diff; a file that cannot be replaced is only shown."""
+    if not streams.interactive or options.apply or options.json or options.stdout or options.dry_run or options.patch:
+        return False
+    try:
+        require_replaceable(document)
+    except AppError as error:
+        reporter.note(f"Diff only: {error}")
+        return False
+    return True
+
+
+def _confirmed(proposal: Proposal, streams: Streams) -> bool:
+    count = len(proposal.hunks)
+    question = f"Apply {count} hunk{'s' if count > 1 else ''} to {shown(proposal.plan.document.name)}? [y/N] "
+    streams.stderr.write(question)
+    streams.stderr.flush()
+    return streams.stdin.readline().strip().lower() in {b"y", b"yes"}
+
+
+def _print_diff(proposal: Proposal, streams: Streams) -> None:
+    if not streams.stdout.isatty():
+        _write(streams, patch_bytes(proposal.plan.document, proposal.hunks))
+        return
+    for line in diff_lines(proposal.hunks, colour="NO_COLOR" not in os.environ):
+        streams.stdout.write(line + "\n")
+    streams.stdout.flush()
+
+
+def _write(streams: Streams, data: bytes) -> None:
+    streams.stdout.flush()
+    streams.stdout_bytes.write(data)
+    streams.stdout_bytes.flush()
+
+
+def _write_patch(path: str, data: bytes) -> None:
+    try:
+        with open(path, "wb") as stream:
+            stream.write(data)
+    except OSError as error:
+        raise FileUnwritableError(f"The patch {shown(path)} cannot be written: {error.strerror}.") from error
+
+
+def _filter(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
+    """stdin to stdout: the new file, or the very bytes that came in and a code that says why."""
+    data = streams.stdin.read()
+    reporter: Reporter = SilentReporter() if streams.silent else TalkReporter(streams.stderr, quiet=options.quiet)
+    answer, code = data, ExitCode.OK
+    try:
+        answer = _filtered(data, options, connect, reporter)
+    except UnchangedError:
+        pass
+    except AppError as error:
+        reporter.failed(error)
+        code = error.exit_code
+    except BaseException:
+        _write(streams, data)
+        raise
+    _write(streams, answer)
+    return code
+
+
+def _filtered(data: bytes, options: EditOptions, connect: Connect, reporter: Reporter) -> bytes:
+    if options.json or options.apply or options.dry_run:
+        raise UsageError("With - as FILE stdout carries the new file; --json, --apply and --dry-run do not go with it.")
+    document = open_bytes(data, options.name or "-", options.encoding)
+    options, client = connect(options)
+
+    async def work() -> Proposal:
+        return await _decode(await plan_edit(document, _order(options), client), client, reporter)
+
+    proposal = _run(work(), client)
+    if options.patch is not None:
+        _write_patch(options.patch, patch_bytes(document, proposal.hunks))
+    _refuse_blocked(proposal)
+    return proposal.result.data
