@@ -13,7 +13,7 @@ from app.editing.elision import Elision, find_elisions
 from app.editing.language import Language
 from app.editing.lost_lines import lost_runs
 from app.editing.named import asked_lines, code_words, named_symbols, symbols_of, words_of
-from app.editing.placeholders import placeholder_lines
+from app.editing.placeholders import comment_lines, placeholder_lines
 from app.editing.region import Region
 from app.editing.symbols import Symbol
 from app.editing.syntax import new_syntax_errors
@@ -143,13 +143,15 @@ def _lost_and_elided(
     symbols: Sequence[Symbol],
     named: Sequence[Symbol],
 ) -> list[CheckWarning]:
+    comments = comment_lines(source, language)
     placeholders = placeholder_lines(result, language)
     survivors = {symbol.name for symbol in symbols_of(result, language, instruction)}
     # The guard looks into a named symbol, too, as long as the result still has it: that is where models leave code out.
     dropped = asked_lines(symbols, named, survivors, gone_only=True)
-    elisions = find_elisions(source, result, lost_runs(source, result, dropped, placeholders), placeholders, language)
+    suspects = lost_runs(source, result, dropped, comments, placeholders)
+    elisions = find_elisions(source, result, suspects, comments, placeholders, language)
     asked = asked_lines(symbols, named, survivors, gone_only=False)
-    lost = [run for run in lost_runs(source, result, asked, placeholders) if not run.rewritten]
+    lost = [run for run in lost_runs(source, result, asked, comments, placeholders) if not run.rewritten]
     warnings = [_elision(elision, result) for elision in elisions]
     for run in lost:
         first, last = run.lines[0] + 1, run.lines[-1] + 1

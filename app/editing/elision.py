@@ -9,9 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from app.editing.language import Language
-from app.editing.lost_lines import LEAST_RUN, LostRun, has_word, key
+from app.editing.lost_lines import LEAST_RUN, LostRun, has_word, indent, key
 from app.editing.names import dangling_names
 
 _TOKEN = re.compile(r"\w+")
@@ -36,6 +37,7 @@ def find_elisions(
     source: Sequence[str],
     result: Sequence[str],
     runs: Sequence[LostRun],
+    comments: Sequence[bool],
     placeholders: Sequence[bool],
     language: Language,
 ) -> list[Elision]:
@@ -45,17 +47,24 @@ def find_elisions(
         source: decoded lines.
         result: decoded lines.
         runs: of `lost_runs`; rewritten ones are looked into for a part that is not.
+        comments: of `comment_lines` over the source.
         placeholders: of `placeholder_lines` over the result.
         language: the file's.
     """
     known = {key(line) for line in source}
     found = []
     for run in runs:
-        stand_ins = [at for at in run.block.new if placeholders[at] and key(result[at]) not in known]
+        stand_ins = [
+            at
+            for at in run.block.new
+            if placeholders[at]
+            and key(result[at]) not in known
+            and not _heads_new_code(source, result, run, at, placeholders)
+        ]
         if stand_ins and not run.rewritten:
             found.append(Elision(run.lines, stand_ins[0]))
             continue
-        place = next((at for at in stand_ins if _left_out(source, result, run, at, placeholders)), None)
+        place = next((at for at in stand_ins if _left_out(source, result, run, at, comments, placeholders)), None)
         if place is not None:
             found.append(Elision(run.lines, place))
     plain = [run for run in runs if not run.rewritten and not any(run.lines == one.lost for one in found)]
@@ -66,13 +75,30 @@ def find_elisions(
     return found
 
 
-def _left_out(
+def _heads_new_code(
     source: Sequence[str], result: Sequence[str], run: LostRun, place: int, placeholders: Sequence[bool]
 ) -> bool:
-    """Does the line at `place` stand for lines that no similar line of the result replaces.
+    """Is the line at `place` the comment of new code right below it, at a depth where none of the lost lines were."""
+    depth = indent(result[place])
+    below = next((at for at in run.block.new if at > place and not placeholders[at]), None)
+    if below is None or any(not line.strip() for line in result[place:below]):
+        return False
+    return indent(result[below]) == depth and all(indent(source[at]) > depth for at in run.lines)
+
+
+def _left_out(
+    source: Sequence[str],
+    result: Sequence[str],
+    run: LostRun,
+    place: int,
+    comments: Sequence[bool],
+    placeholders: Sequence[bool],
+) -> bool:
+    """Does the line at `place` stand for lines that no line of the result replaces.
 
     Rewritten lines before and after the placeholder are paired with their originals from both ends; what is left in the
-    middle is what the placeholder stands for.
+    middle is what the placeholder stands for. Code outside of the placeholder's own indented scope replaces nothing in
+    it, if the lost lines were all inside.
     """
     block = run.block
     code = [at for at in block.new if not placeholders[at] and has_word(result[at])]
@@ -80,9 +106,22 @@ def _left_out(
     old_below = [source[at] for at in reversed(block.old[first:])]
     below, last = _pair(old_below, [result[at] for at in reversed(code) if at > place])
     middle = [at for at in block.old[first : len(block.old) - last] if at in run.lines]
-    weight = sum(has_word(source[at]) for at in middle)
+    if len(middle) < LEAST_RUN:
+        return False
+    weight = sum(has_word(source[at]) and not comments[at] for at in middle)
+    depth = indent(result[place])
     replaced = len(code) - above - below
-    return len(middle) >= LEAST_RUN and replaced * 2 < weight
+    if min(indent(source[at]) for at in middle) >= depth:
+        scope = _scope(result, block.new, place, depth)
+        replaced = min(replaced, sum(at in scope for at in code))
+    return replaced * 2 < weight
+
+
+def _scope(result: Sequence[str], new: Sequence[int], place: int, depth: int) -> set[int]:
+    """The block's lines around `place` up to the first on either side that is indented less than `depth`."""
+    inside = takewhile(lambda at: indent(result[at]) >= depth, (at for at in reversed(new) if at < place))
+    below = takewhile(lambda at: indent(result[at]) >= depth, (at for at in new if at > place))
+    return {*inside, *below}
 
 
 def _pair(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:

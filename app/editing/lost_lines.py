@@ -16,11 +16,12 @@ LEAST_RUN = 3
 """Fewer lines are an edit, not a loss."""
 
 _WORD = re.compile(r"\w")
+_TOKEN = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A stretch of non-blank lines that differs; positions are 0-based, in their own version, ascending."""
+    """A stretch of non-blank lines that differ; positions are 0-based, in their own version, ascending."""
 
     old: tuple[int, ...]
     new: tuple[int, ...]
@@ -35,7 +36,7 @@ class LostRun:
     block: Block
     """The difference they are part of."""
     rewritten: bool
-    """Replaced in place by at least half as many lines of code."""
+    """Replaced in place by at least half as many lines; code only by code."""
 
 
 def key(line: str) -> str:
@@ -48,25 +49,70 @@ def has_word(line: str) -> bool:
     return _WORD.search(line) is not None
 
 
+def indent(line: str) -> int:
+    """Columns before the first sign, tabs to the next multiple of 8."""
+    expanded = line.expandtabs(8)
+    return len(expanded) - len(expanded.lstrip())
+
+
 def changed_blocks(source: Sequence[str], result: Sequence[str]) -> list[Block]:
-    """Where the non-blank lines of two versions differ, in order."""
+    """Where the non-blank lines of two versions differ, in order.
+
+    In a rewritten stretch two versions share little but closing brackets, and those pair up by chance. A block with
+    nothing better than that on either side is one with its neighbours.
+    """
     old = [at for at, line in enumerate(source) if line.strip()]
     new = [at for at, line in enumerate(result) if line.strip()]
-    matches = align([key(source[at]) for at in old], [key(result[at]) for at in new])
-    blocks = []
+    old_keys = [_align_key(source[at]) for at in old]
+    counts = Counter(old_keys)
+    blocks: list[Block] = []
+    anchored: list[bool] = []
     old_at = new_at = 0
-    ends = [(match.old, match.new, match.length) for match in matches]
-    for old_end, new_end, length in [*ends, (len(old), len(new), 0)]:
-        if old_end > old_at or new_end > new_at:
+    firm = True
+    matches = [
+        (match.old, match.new, match.length) for match in align(old_keys, [_align_key(result[at]) for at in new])
+    ]
+    for old_end, new_end, length in [*matches, (len(old), len(new), 0)]:
+        changed = old_end > old_at or new_end > new_at
+        if changed:
             blocks.append(Block(tuple(old[old_at:old_end]), tuple(new[new_at:new_end])))
+            anchored.append(firm)
         old_at, new_at = old_end + length, new_end + length
-    return blocks
+        shared = old_keys[old_end:old_at]
+        firm = not length or any(_tells(text, counts) for text in shared) or (firm and not changed)
+    return _joined(blocks, [*anchored, True])
+
+
+def _align_key(line: str) -> str:
+    """As `key`; brackets keep their indentation, which is all that tells one from another."""
+    return key(line) if has_word(line) else line.rstrip()
+
+
+def _tells(text: str, counts: Counter[str]) -> bool:
+    """True for a line that is not on every second page: `}`, `else:`, `return` tell nothing."""
+    words = len(_TOKEN.findall(text))
+    return words > 1 or (words == 1 and counts[text] == 1)
+
+
+def _joined(blocks: Sequence[Block], anchored: Sequence[bool]) -> list[Block]:
+    """Join blocks over chance matches; `anchored[i]` says that a firm match precedes block i."""
+    joined: list[Block] = []
+    for index, block in enumerate(blocks):
+        afloat = [
+            bool(blocks[at].old) and not anchored[at] and not anchored[at + 1] for at in (index - 1, index) if at >= 0
+        ]
+        if joined and not anchored[index] and any(afloat):
+            last = joined.pop()
+            block = Block(last.old + block.old, last.new + block.new)
+        joined.append(block)
+    return joined
 
 
 def lost_runs(
     source: Sequence[str],
     result: Sequence[str],
     exempt: Collection[int],
+    comments: Sequence[bool],
     placeholders: Sequence[bool],
 ) -> list[LostRun]:
     """Every run of three or more lost lines, the rewritten ones among them.
@@ -75,21 +121,28 @@ def lost_runs(
         source: decoded lines.
         result: decoded lines.
         exempt: 0-based source lines whose loss was asked for.
+        comments: for each source line, whether it is only a comment.
         placeholders: for each result line, whether it is no code (see `placeholder_lines`).
     """
     blocks = changed_blocks(source, result)
+    solid = {at: index for index, at in enumerate(at for at, line in enumerate(source) if line.strip())}
     arrived = Counter(key(result[at]) for block in blocks for at in block.new)
     runs = []
     for block in blocks:
         lost = [at for at in block.old if not _moved(source[at], arrived)]
-        code = sum(has_word(result[at]) and not placeholders[at] for at in block.new)
-        weight = sum(has_word(source[at]) for at in lost)
-        rewritten = weight > 0 and code * 2 >= weight
-        solid = {at: index for index, at in enumerate(block.old)}
+        rewritten = _rewritten(
+            [comments[at] for at in lost if has_word(source[at])],
+            [placeholders[at] for at in block.new if has_word(result[at])],
+        )
         for run in _consecutive([at for at in lost if at not in exempt], solid):
             if len(run) >= LEAST_RUN and any(has_word(source[at]) for at in run):
                 runs.append(LostRun(tuple(run), block, rewritten))
     return runs
+
+
+def _rewritten(lost: Sequence[bool], new: Sequence[bool]) -> bool:
+    """Half as many lines of code as were lost, and half as many lines in all; flags are True for comments."""
+    return bool(lost) and new.count(False) * 2 >= lost.count(False) and len(new) * 2 >= len(lost)
 
 
 def _moved(line: str, arrived: Counter[str]) -> bool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from app.editing.language import Language
+from app.editing.lost_lines import indent
 from app.editing.symbols import Symbol, find_symbols
 
 _NAME = re.compile(r"[^\W\d][\w$]*")
@@ -81,22 +82,17 @@ def _indented_blocks(lines: Sequence[str], words: set[str]) -> tuple[Symbol, ...
         match = _DEFINES.search(line)
         if match is None or match[1] not in words:
             continue
-        indent = _indent(line)
+        depth = indent(line)
         last = at
         for below in range(at + 1, len(lines)):
             text = lines[below]
             if not text.strip():
                 continue
-            closes = _indent(text) == indent and _CLOSER.match(text) is not None
-            if _indent(text) <= indent and not closes:
+            closes = indent(text) == depth and _CLOSER.match(text) is not None
+            if indent(text) <= depth and not closes:
                 break
             last = below
             if closes and "{" not in text:
                 break
         blocks.append(Symbol(match[1], at + 1, last + 1))
     return tuple(blocks)
-
-
-def _indent(line: str) -> int:
-    expanded = line.expandtabs(8)
-    return len(expanded) - len(expanded.lstrip())

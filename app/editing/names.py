@@ -19,10 +19,17 @@ _KEYWORDS_BEFORE_A_USE = (
     "echo raise assert when unless while until then do puts extends implements throws import use from export with"
 ).split()
 _DEFINED = re.compile(
-    rf"^\s*(?:[\w.\[\]<>*&,:@]+\s+)*?(?:def|fn|fun|func|function|sub|class|struct|enum|union|interface|trait|type|module|"
-    rf"mod|namespace|record|object|protocol|const|let|var|val|static|#define)\s+(?:\([^)]*\)\s*)?({_NAME})"
+    r"^\s*(?:[\w.\[\]<>*&,:@]+\s+)*?(?:"
+    r"(?:def|fn|fun|func|function|sub|class|struct|enum|union|interface|trait|type|module|mod|namespace|record|object|"
+    rf"protocol|#define)\s+(?:\([^)]*\)\s*)?({_NAME})"
+    rf"|(?:let|var|val|local)\s+(?:(?:mut|rec|function)\s+)*({_NAME})"
+    rf"|(?:const|static)\s+({_NAME})\s*[:=]"
+    r")"
 )
-_C_FUNCTION = re.compile(rf"^(?:[\w:<>*&\[\],]+\s+)+[*&]*({_NAME})\s*\([^;]*$")
+_C_FUNCTION = re.compile(
+    rf"^(?!\s*(?:return|else|throw|new|case|await|yield)\b)(?:[\w:<>*&\[\],]+\s+)+[*&]*({_NAME})\s*\([^;]*$"
+)
+_SHELL_FUNCTION = re.compile(rf"^\s*({_NAME})\s*\(\)")
 _IMPORT = re.compile(r"^\s*(?:import|use|using|from|(?:const|let|var)\s.*\brequire\b|pub use)\b")
 _GO_IMPORT = re.compile(r'^\s*(?:(\w+)\s+)?"(?:[^"]*/)?([A-Za-z_]\w*)"$')
 
@@ -114,8 +121,8 @@ def _names_defined(
             yield from _imported(line)
         elif language.name == "go" and (quoted := _GO_IMPORT.match(line)):
             yield quoted[1] or quoted[2]
-        elif match := _DEFINED.match(line) or _C_FUNCTION.match(line):
-            yield match[1]
+        elif match := _DEFINED.match(line) or _C_FUNCTION.match(line) or _SHELL_FUNCTION.match(line):
+            yield next(name for name in match.groups() if name)
 
 
 def _imported(line: str) -> Iterator[str]:

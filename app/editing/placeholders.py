@@ -12,7 +12,7 @@ from app.editing.language import Language
 
 _ELLIPSIS = r"(?:\.{3,}|…)"
 # Only dots once quotes, brackets, separators and markup are gone: `[...]`, `"...": "..."`, `{ … },`, `* ...`.
-_PUNCTUATION = re.compile(r"[\s\"'`()\[\]{},;:*<>/|]+")
+_PUNCTUATION = re.compile(r"[\s\"'`()\[\]{},;:*<>/|+-]+")
 _TAG = re.compile(r"</?[\w:.-]+[^>]*>")
 _DOTS = re.compile(rf"{_ELLIPSIS}(?:\.|…)*")
 _OPENED_BY_ELLIPSIS = re.compile(rf"[\"'`(\[{{<*_\s]*{_ELLIPSIS}(?:\s|[\])}}>\"'`*_]|$)")
@@ -28,8 +28,6 @@ _FOREIGN_WITH_ELLIPSIS = re.compile(rf"(?:#+|//+|--+|;+|%+|'|\"|!|\(\*|\{{-|REM|
 _ASIDE = re.compile(
     r"\[[^\W\d_][\w'\u2019,.…:-]*(?:\s+[\w'\u2019,.…:-]+)+\s*\]"
     r"|<[^\W\d_][\w'\u2019…-]*(?:\s+[\w'\u2019.…-]+)+>"
-)
-    r"(?:\[[^\W\d_][\w'\u2019,.…:-]*(?:\s+[\w'\u2019,.…:-]+)+\s*\]|<[^\W\d_][\w'\u2019…-]*(?:\s+[\w'\u2019.…-]+)+>)"
 )
 _PROSE_ASIDE = re.compile(r"[*_]{0,3}(?:\[[^\]]*\]|\([^()]*\))[*_]{0,3}")
 
