@@ -7,7 +7,7 @@ Knows nothing of the `tokenizers` library, so it can stand beside it. Invariant:
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-import regex
+import regex  # type: ignore[import-untyped]  # has no stubs; comes with transformers
 
 from tests.support.tiny_gguf import bytes_to_unicode
 

@@ -9,7 +9,7 @@ from editor_engine.quant.gguf import GgufFile
 from tests.support.tiny_gguf import CHAT_TEMPLATE, tiny_vocabulary
 
 
-def tiny_metadata(pre: str = "qwen2", **changes: object) -> dict[str, object]:
+def tiny_metadata(pre: object = "qwen2", **changes: object) -> dict[str, object]:
     """Tokenizer metadata of a few hundred tokens; `changes` by the last word of the key."""
     tokens, types, merges = tiny_vocabulary()
     metadata: dict[str, object] = {
