@@ -209,6 +209,12 @@ class UnencodableError(RefusedError):
     code = "unencodable"
 
 
+class PatchCheckError(RefusedError):
+    """The diff, parsed back and applied, does not give the bytes it should."""
+
+    code = "patch_check"
+
+
 # --- nothing to do, conflicts, interrupts -----------------------------------------------------------------------------
 
 

@@ -50,7 +50,8 @@ def private_dir(folder: Path) -> Path:
     user's source code.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for missing in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
         found = folder.stat()
     except OSError as error:
         raise SettingsError(f"The folder {shown(folder)} cannot be made: {error.strerror}.") from error

@@ -138,7 +138,7 @@ def require_replaceable(document: Document, *, break_links: bool = False) -> Non
     if not os.access(target, os.W_OK):
         raise FileUnwritableError(f"{said} is not writable for you.")
     folder = target.parent
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         raise FileUnwritableError(f"The folder {shown(folder)} is not writable, so {said} cannot be replaced safely.")
     if _sticky_for_us(folder, document.snapshot):
         raise FileUnwritableError(

@@ -1,82 +1,201 @@
-"""Hunks as a unified diff that `git apply` and `patch` take, byte for byte.
+"""Hunks as a unified diff: bytes that `git apply` and `patch` take, and text for eyes.
 
-Knows nothing of terminals or files. Invariant: where the file's lines end in LF or CRLF bytes, the lines of the patch
-are the very bytes of the file; elsewhere (UTF-16, lone CR) no patch program could apply one, and it is text to read.
+Knows nothing of decisions or writing. Invariant: a patch marked exact, parsed back by an independent parser and
+applied to the source, gives the very bytes that joining the hunks gives; this is checked before anyone sees it.
 """
 
-import io
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
 
-from unidiff.patch import PatchSet
 from unidiff.errors import UnidiffParseError
+from unidiff.patch import PatchSet
 
-from app.editing.diff import DiffLine, Hunk
+from app.editing.diff import DiffLine, Hunk, join
 from app.editing.document import Document
-from app.errors import UnencodableError
+from app.errors import PatchCheckError
 from app.paths import shown
 
 _NO_NEWLINE = b"\\ No newline at end of file\n"
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_ESCAPES = {0x07: b"a", 0x08: b"b", 0x09: b"t", 0x0A: b"n", 0x0B: b"v", 0x0C: b"f", 0x0D: b"r", 0x22: b'"', 0x5C: b"\\"}
 
 
-def patch_bytes(document: Document, hunks: Sequence[Hunk]) -> bytes:
-    """The unified diff of these hunks, headers with `a/` and `b/` included; empty without hunks."""
+@dataclass(frozen=True)
+class Patch:
+    """A unified diff of one file; empty bytes when nothing changed."""
+
+    data: bytes
+    exact: bool
+    """True when tools that work on bytes can apply it; False for encodings in which a line feed is not one byte (such
+    as UTF-16), where it is UTF-8 text for reading only."""
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A hunk in the lines that patch tools see."""
+
+    old_start: int
+    old_lines: int
+    new_lines: int
+    header: str
+    lines: tuple[tuple[str, bytes], ...]
+
+
+def make_patch(document: Document, hunks: Sequence[Hunk], name: str | None = None) -> Patch:
+    """The unified diff of some hunks of the document. `name` replaces the document's own in the headers.
+
+    Raises PatchCheckError when the printed diff does not give the bytes it should; nothing of it may be used then.
+    """
+    hunks = sorted(hunks, key=lambda hunk: hunk.index)
     if not hunks:
-        return b""
-    name = _relative(document.name)
-    pieces = [b"--- ", _quoted("a/" + name), b"\n+++ ", _quoted("b/" + name), b"\n"]
-    exact = document.codec.line_ends_are_bytes and document.newline != "cr"
-    shift = 0  # the new file holds these hunks only, so their new starts count only each other
-    for hunk in sorted(hunks, key=lambda hunk: hunk.index):
-        # As unified diffs count: with no lines on one side, the line before stands for the place.
-        new_start = hunk.old_start + shift + (not hunk.old_lines) - (not hunk.new_lines)
-        shift += hunk.new_lines - hunk.old_lines
-        header = f"@@ -{hunk.old_start},{hunk.old_lines} +{new_start},{hunk.new_lines} @@ {shown(hunk.header)}"
-        pieces += [header.rstrip().encode(), b"\n"]
-        for line in hunk.lines:
-            pieces += _line(line, exact)
-    patch = b"".join(pieces)
-    if exact:
-        _require_readable(patch, hunks, document)
+        return Patch(b"", True)
+    exact = document.codec.line_ends_are_bytes and not any(b"\n" in line.raw[:-1] for line in document.source_lines)
+    if exact and document.newline == "cr":
+        blocks = [_single_line_block(document, hunks)]
+    else:
+        blocks = [_block(hunk, exact) for hunk in hunks]
+    header = _header(name if name is not None else patch_name(document))
+    patch = Patch(header + _body(blocks, document.codec.name if exact else "utf-8"), exact)
+    if exact and _applied(patch.data, document.data) != join(document, hunks):
+        raise PatchCheckError("The diff does not give the bytes it should when it is applied; nothing was written.")
     return patch
 
 
-def _line(line: DiffLine, exact: bool) -> list[bytes]:
-    body = line.raw if exact else line.text.encode("utf-8", "surrogateescape") + (b"\n" if line.ending else b"")
-    return [line.kind.encode(), body] if body.endswith(b"\n") else [line.kind.encode(), body, b"\n", _NO_NEWLINE]
+def readable_diff(document: Document, hunks: Sequence[Hunk], name: str | None = None) -> str:
+    """The unified diff for a terminal: line ends are shown where they differ, control characters are escaped."""
+    hunks = sorted(hunks, key=lambda hunk: hunk.index)
+    if not hunks:
+        return ""
+    said = shown(name if name is not None else patch_name(document))
+    out = [f"--- a/{said}\n", f"+++ b/{said}\n"]
+    moved = 0
+    for hunk in hunks:
+        out.append(_hunk_header(_block(hunk, False), moved) + "\n")
+        moved += hunk.new_lines - hunk.old_lines
+        for line in hunk.lines:
+            out.append(line.kind + _escaped(line.text) + _spoken_ending(document, line) + "\n")
+            if not line.ending:
+                out.append(_NO_NEWLINE.decode("ascii"))
+    return "".join(out)
 
 
-def _relative(name: str) -> str:
-    """The path as a patch is applied from the current folder; outside of it, without its leading slashes."""
-    if not os.path.isabs(name):
-        return os.path.normpath(name)
-    inside = os.path.relpath(name)
-    return name.lstrip("/") if inside.startswith("..") else inside
+def patch_name(document: Document) -> str:
+    """The document's name in a diff: relative to the current folder where it lies in it."""
+    name = os.path.normpath(document.name)
+    if os.path.isabs(name):
+        folder = os.getcwd()
+        name = os.path.relpath(name, folder) if name.startswith(folder.rstrip("/") + "/") else name.lstrip("/")
+    return name
 
 
-def _quoted(name: str) -> bytes:
-    """A name as git writes it: in C quotes where it has odd characters, with a tab after it where it has a space."""
-    raw = os.fsencode(name)
-    if all(byte >= 0x20 and byte not in b'"\\\x7f' for byte in raw):
-        return raw + (b"\t" if b" " in raw else b"")
-    return b'"' + b"".join(_escaped(byte) for byte in raw) + b'"'
+def _block(hunk: Hunk, exact: bool) -> _Block:
+    lines = tuple(
+        (line.kind, line.raw if exact else (line.text + ("\n" if line.ending else "")).encode("utf-8", "replace"))
+        for line in hunk.lines
+    )
+    return _Block(hunk.old_start, hunk.old_lines, hunk.new_lines, hunk.header, lines)
 
 
-def _escaped(byte: int) -> bytes:
-    char = chr(byte)
-    if char in _ESCAPES:
-        return _ESCAPES[char].encode()
-    return char.encode("latin-1") if 0x20 <= byte < 0x7F else f"\\{byte:03o}".encode()
+def _single_line_block(document: Document, hunks: Sequence[Hunk]) -> _Block:
+    """A file without line feeds is one line without an end to patch tools, whatever its carriage returns mean."""
+    return _Block(1, 1, 1, "", (("-", document.data), ("+", join(document, hunks))))
 
 
-def _require_readable(patch: bytes, hunks: Sequence[Hunk], document: Document) -> None:
-    """Our own promise, checked: another parser finds the same hunks in it."""
+def _header(name: str) -> bytes:
+    parts = []
+    for sign, side in ((b"---", "a/"), (b"+++", "b/")):
+        quoted = _quoted(os.fsencode(side + name))
+        # A tab ends a name that has spaces, as git does it.
+        parts.append(sign + b" " + quoted + (b"\t" if b" " in quoted and not quoted.startswith(b'"') else b"") + b"\n")
+    return b"".join(parts)
+
+
+def _quoted(name: bytes) -> bytes:
+    """git's C-style quoting, used only for names that need it."""
+    if all(0x20 <= byte < 0x7F and byte not in b'"\\' for byte in name):
+        return name
+    return b'"' + b"".join(_quoted_byte(byte) for byte in name) + b'"'
+
+
+def _quoted_byte(byte: int) -> bytes:
+    if byte in _ESCAPES:
+        return b"\\" + _ESCAPES[byte]
+    if 0x20 <= byte < 0x7F:
+        return bytes([byte])
+    return b"\\%03o" % byte
+
+
+def _body(blocks: Sequence[_Block], encoding: str) -> bytes:
+    out: list[bytes] = []
+    moved = 0
+    for block in blocks:
+        out.append(_hunk_header(block, moved).encode(encoding, "replace") + b"\n")
+        moved += block.new_lines - block.old_lines
+        for kind, raw in block.lines:
+            out.append(kind.encode("ascii") + raw)
+            if not raw.endswith(b"\n"):
+                out.append(b"\n" + _NO_NEWLINE)
+    return b"".join(out)
+
+
+def _hunk_header(block: _Block, moved: int) -> str:
+    """`moved`: how many lines the hunks before this one have added."""
+    first = (block.old_start - 1 if block.old_lines else block.old_start) + moved
+    new_start = first + 1 if block.new_lines else first
+    heading = "".join(char if char.isprintable() else " " for char in block.header).rstrip()
+    old, new = _range(block.old_start, block.old_lines), _range(new_start, block.new_lines)
+    return f"@@ -{old} +{new} @@" + (f" {heading}" if heading else "")
+
+
+def _range(start: int, count: int) -> str:
+    return str(start) if count == 1 else f"{start},{count}"
+
+
+def _applied(patch: bytes, source: bytes) -> bytes | None:
+    """The patch, parsed back, applied to the source bytes; None where it does not fit them."""
     try:
-        # latin-1 keeps bytes apart; only LF may end a line of a patch.
-        files = PatchSet(io.StringIO(patch.decode("latin-1"), newline="\n"))
-        found = [(hunk.source_start, hunk.source_length, hunk.target_length) for file in files for hunk in file]
-    except UnidiffParseError as error:
-        raise UnencodableError(f"The diff of {shown(document.name)} cannot be written as a patch: {error}.") from error
-    if found != [(hunk.old_start, hunk.old_lines, hunk.new_lines) for hunk in sorted(hunks, key=lambda h: h.index)]:
-        raise UnencodableError(f"The diff of {shown(document.name)} cannot be written as a patch.")
+        # Latin-1 stands for bytes: every byte is one character. StringIO, unlike str.splitlines, ends lines at LF only.
+        parsed = PatchSet(StringIO(patch.decode("latin-1"), newline="\n"))
+    except UnidiffParseError:
+        return None
+    if len(parsed) != 1:
+        return None
+    lines = source.split(b"\n")
+    old = [line + b"\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+    out: list[bytes] = []
+    at = 0
+    for hunk in parsed[0]:
+        first = hunk.source_start - 1 if hunk.source_length else hunk.source_start
+        out += old[at:first]
+        before, after = _sides([(line.line_type, line.value.encode("latin-1")) for line in hunk])
+        if old[first : first + hunk.source_length] != before:
+            return None
+        out += after
+        at = first + hunk.source_length
+    return b"".join(out + old[at:])
+
+
+def _sides(lines: Sequence[tuple[str, bytes]]) -> tuple[list[bytes], list[bytes]]:
+    """The old and the new lines of a parsed hunk."""
+    before: list[bytes] = []
+    after: list[bytes] = []
+    for index, (kind, value) in enumerate(lines):
+        if kind == "\\":
+            continue
+        ends_file = index + 1 < len(lines) and lines[index + 1][0] == "\\"
+        value = value.removesuffix(b"\n") if ends_file else value
+        if kind != "+":
+            before.append(value)
+        if kind != "-":
+            after.append(value)
+    return before, after
+
+
+def _escaped(text: str) -> str:
+    return "".join(char if char == "\t" or char.isprintable() else shown(char) for char in text)
+
+
+def _spoken_ending(document: Document, line: DiffLine) -> str:
+    """A carriage return is worth showing only where line ends differ within the file."""
+    return shown(line.ending.removesuffix("\n")) if document.newline == "mixed" else ""

@@ -1,0 +1,55 @@
+"""Hold ctrl-C and its like back while a file is being replaced.
+
+Knows nothing of what is being done meanwhile. Invariant: a signal that arrives inside can be asked for by `pending` and
+is delivered again at the end; ctrl-C alone is spent, since the work it would have stopped is done or taken back.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_HELD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Held:
+    """Signals that have arrived since."""
+
+    def __init__(self) -> None:
+        self.arrived: list[int] = []
+
+    def pending(self) -> bool:
+        """True when someone has asked the program to stop."""
+        return bool(self.arrived)
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """The handler: only takes down what came."""
+        self.arrived.append(number)
+
+
+@contextmanager
+def interrupts_held() -> Iterator[Held]:
+    """Inside, SIGINT, SIGTERM and SIGHUP are noted instead of acted upon.
+
+    Python acts on signals in the main thread only, so elsewhere nothing needs to be held. Signals that are ignored stay
+    ignored. At the end the old handlers are back; a SIGTERM or SIGHUP is raised again.
+    """
+    held = Held()
+    if threading.current_thread() is not threading.main_thread():
+        yield held
+        return
+    replaced = {}
+    try:
+        for number in _HELD:
+            handler = signal.getsignal(number)
+            if handler is not None and handler != signal.SIG_IGN:
+                replaced[number] = handler
+                signal.signal(number, held.note)
+        yield held
+    finally:
+        for number, handler in replaced.items():
+            signal.signal(number, handler)
+        for arrived in held.arrived:
+            if arrived != signal.SIGINT:
+                signal.raise_signal(arrived)
