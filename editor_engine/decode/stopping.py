@@ -112,8 +112,9 @@ class ReplyEnd:
 class RepetitionGuard:
     """Sees a reply that goes round in a loop which its source does not have.
 
-    A loop is a tail of at least `MIN_TOKENS` tokens made of at least `MIN_ROUNDS` equal rounds. It is looked for at
-    fixed output positions, never per pass, so drafting cannot change where a reply stops.
+    A loop is a tail of at least `MIN_TOKENS` tokens made of at least `MIN_ROUNDS` equal rounds, beyond as many as the
+    source has in one place. It is looked for at fixed output positions, never per pass, so drafting cannot change where
+    a reply stops.
     """
 
     MIN_ROUNDS = 8
@@ -138,11 +139,21 @@ class RepetitionGuard:
             tail = max(self.MIN_ROUNDS * period, self.MIN_TOKENS)
             if len(output) < tail or output[-tail:-period] != output[-tail + period :]:
                 continue
-            return not self._in_source(tuple(output[-tail:]))
+            return self._outruns_source(period, tail)
         return False
 
-    def _in_source(self, tail: tuple[int, ...]) -> bool:
-        size = len(tail)
+    def _outruns_source(self, period: int, tail: int) -> bool:
+        if not self._in_source(tail):
+            return True
+        output = self._output
+        run = tail
+        while run < len(output) and output[-run - 1] == output[-run - 1 + period]:
+            run += 1
+        return run - tail >= tail and not self._in_source(run - tail)
+
+    def _in_source(self, size: int) -> bool:
+        """True when the last `size` output tokens stand in the source."""
+        tail = tuple(self._output[-size:])
         return any(
             self._source[start : start + size] == tail
             for start in range(len(self._source) - size + 1)

@@ -1,0 +1,203 @@
+"""The engine on tiny random models: same ids drafted or not, cached or not, cancelled before or not."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from editor_engine.config import EngineConfig
+from editor_engine.draft.drafter import Draft, Origin
+from editor_engine.engine import Engine
+from editor_engine.errors import ContextOverflowError, ModelMissingError, RequestError
+from editor_engine.events import EngineEvent, Finished, FinishReason, Pass, Prefill, Provenance, Started, Text
+from editor_engine.requests import CancelFlag, CompletionRequest, Message
+from tests.support.tiny_gguf import write_tiny
+
+SOURCE = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n" * 3
+
+
+def request(text: str = "Change it.", *, draft: bool = True, max_tokens: int = 60, **more: object) -> CompletionRequest:
+    return CompletionRequest(
+        messages=(Message("system", "You edit."), Message("user", f"{SOURCE}\n{text}")),
+        max_tokens=max_tokens,
+        prefill="```python\n",
+        source=SOURCE,
+        draft=draft,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+@pytest.fixture(scope="module", params=["qwen2", "llama"])
+def model_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("tiny") / "tiny.gguf", request.param, seed=7)
+
+
+@pytest.fixture
+def engine(model_path: Path) -> Engine:
+    return Engine.load(EngineConfig(model_path, threads=1))
+
+
+def finished(events: Iterator[EngineEvent]) -> Finished:
+    *_, last = events
+    assert isinstance(last, Finished)
+    return last
+
+
+class Random:
+    """Drafts a fixed sequence that has nothing to do with the text."""
+
+    def __init__(self, prompt: Sequence[int], source: Sequence[int], stop_ids: object) -> None:
+        self._tokens = itertools.cycle([*source[:40], *range(200)])
+
+    def draft(self, room: int) -> Draft:
+        return Draft(tuple(itertools.islice(self._tokens, room)), "random", 10**6)
+
+    def observe(self, draft: Draft, accepted: int, emitted: Sequence[int], pass_s: float | None) -> list[Origin]:
+        return [Origin(Provenance.GENERATED, -5)] * len(emitted)
+
+
+@pytest.mark.parametrize("question", ["Change it.", "Rename add.", "Entferne alles.", "写一个函数"])
+def test_drafted_ids_are_plain_ids(engine: Engine, question: str) -> None:
+    plain = finished(engine.complete(request(question, draft=False)))
+    drafted = finished(engine.complete(request(question)))
+    assert drafted.token_ids == plain.token_ids
+    assert drafted.reason == plain.reason
+    assert len(plain.token_ids) > 1
+
+
+def test_a_random_drafter_changes_nothing(model_path: Path, engine: Engine) -> None:
+    hostile = Engine.load(EngineConfig(model_path, threads=2))
+    hostile._make_drafter = Random
+    assert finished(hostile.complete(request())).token_ids == finished(engine.complete(request())).token_ids
+
+
+def test_events_come_in_order_and_cover_the_text(engine: Engine) -> None:
+    events = list(engine.complete(request()))
+    kinds = [type(event) for event in events]
+    assert kinds[0] is Started
+    assert kinds[-1] is Finished
+    assert kinds.index(Pass) > max(index for index, kind in enumerate(kinds) if kind is Prefill)
+    end = events[-1]
+    assert isinstance(end, Finished)
+    for event in events:
+        if isinstance(event, Text):
+            assert sum(span.chars for span in event.spans) == len(event.text)
+            assert all(span.source_line is None or 1 <= span.source_line <= 19 for span in event.spans)
+    passes = [event for event in events if isinstance(event, Pass)]
+    assert sum(event.emitted for event in passes) + 1 == len(end.token_ids) == end.stats.output_tokens
+    assert end.stats.passes == len(passes)
+    assert sum(end.stats.by_provenance.values()) == len(end.token_ids)
+    assert end.stats.drafted == sum(event.drafted for event in passes)
+    assert end.stats.accepted == sum(event.accepted for event in passes)
+
+
+def test_the_cached_prefix_is_reused_and_changes_nothing(model_path: Path, engine: Engine) -> None:
+    first = finished(engine.complete(request("First question.")))
+    again = finished(engine.complete(request("Second question.")))
+    fresh = finished(Engine.load(EngineConfig(model_path, threads=1)).complete(request("Second question.")))
+    assert first.stats.cached_tokens == 0
+    assert again.stats.cached_tokens > again.stats.prompt_tokens // 2
+    assert fresh.stats.cached_tokens == 0
+    assert again.token_ids == fresh.token_ids
+
+
+def test_the_same_request_needs_one_token_of_prefill(engine: Engine) -> None:
+    first = finished(engine.complete(request()))
+    again = finished(engine.complete(request()))
+    assert again.stats.cached_tokens == again.stats.prompt_tokens - 1
+    assert again.token_ids == first.token_ids
+
+
+def test_zero_tokens_only_prefills(engine: Engine) -> None:
+    end = finished(engine.complete(request(max_tokens=0)))
+    assert end.token_ids == ()
+    assert finished(engine.complete(request())).stats.cached_tokens == end.stats.prompt_tokens - 1
+
+
+@pytest.mark.parametrize("after", [1, 2, 4, 7])
+def test_a_cancelled_request_leaves_a_fresh_engine(model_path: Path, engine: Engine, after: int) -> None:
+    cancel = CancelFlag()
+    events: list[EngineEvent] = []
+    for event in engine.complete(request("Cancel me."), cancel):
+        events.append(event)
+        if len(events) == after:
+            cancel.set()
+    last = events[-1]
+    assert isinstance(last, Finished)
+    assert last.reason is FinishReason.CANCELLED
+    fresh = Engine.load(EngineConfig(model_path, threads=1))
+    assert finished(engine.complete(request())).token_ids == finished(fresh.complete(request())).token_ids
+
+
+@pytest.mark.parametrize("after", [1, 2, 4, 7])
+def test_a_consumer_that_leaves_frees_the_engine(model_path: Path, engine: Engine, after: int) -> None:
+    events = engine.complete(request("Leave me."))
+    list(itertools.islice(events, after))
+    events.close()  # type: ignore[attr-defined]
+    fresh = Engine.load(EngineConfig(model_path, threads=1))
+    assert finished(engine.complete(request())).token_ids == finished(fresh.complete(request())).token_ids
+
+
+def test_a_flag_set_before_the_request_cancels_it(engine: Engine) -> None:
+    cancel = CancelFlag()
+    cancel.set()
+    assert finished(engine.complete(request(), cancel)).reason is FinishReason.CANCELLED
+    assert finished(engine.complete(request())).reason is not FinishReason.CANCELLED
+
+
+def test_two_requests_at_once_are_refused(engine: Engine) -> None:
+    first = engine.complete(request())
+    next(first)
+    with pytest.raises(RequestError, match="busy"):
+        next(engine.complete(request()))
+    first.close()  # type: ignore[attr-defined]
+    assert finished(engine.complete(request())).token_ids
+
+
+def test_a_prompt_longer_than_the_context_is_refused_with_numbers(model_path: Path) -> None:
+    engine = Engine.load(EngineConfig(model_path, threads=1, context_length=64))
+    with pytest.raises(ContextOverflowError, match="64"):
+        list(engine.complete(request()))
+
+
+def test_output_ends_at_the_context(model_path: Path, engine: Engine) -> None:
+    prompt, _ = engine.count(request())
+    small = Engine.load(EngineConfig(model_path, threads=1, context_length=prompt + 5))
+    end = finished(small.complete(request()))
+    assert end.token_ids == finished(engine.complete(request())).token_ids[: len(end.token_ids)]
+    assert len(end.token_ids) <= 5
+    if len(end.token_ids) == 5:
+        assert end.reason is FinishReason.LENGTH
+
+
+def test_an_empty_conversation_is_refused(engine: Engine) -> None:
+    with pytest.raises(RequestError):
+        list(engine.complete(CompletionRequest((), 5)))
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ModelMissingError):
+        Engine.load(EngineConfig(tmp_path / "none.gguf"))
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("name", ["smollm2_path", "qwen05_path"])
+def test_real_weights_drafted_ids_are_plain_ids(name: str, request: pytest.FixtureRequest) -> None:
+    check_identity(request.getfixturevalue(name), "Rename the function add to plus.", 120)
+
+
+@pytest.mark.slow
+@pytest.mark.model
+def test_the_larger_model_drafted_ids_are_plain_ids(qwen15_path: Path) -> None:
+    check_identity(qwen15_path, "Rename the function add to plus.", 160)
+
+
+def check_identity(path: Path, instruction: str, max_tokens: int) -> None:
+    engine = Engine.load(EngineConfig(path))
+    fenced = request(instruction, max_tokens=max_tokens, stop_line="```")
+    drafted = finished(engine.complete(fenced))
+    plain = finished(engine.complete(request(instruction, max_tokens=max_tokens, stop_line="```", draft=False)))
+    assert drafted.token_ids == plain.token_ids
+    assert drafted.stats.accepted > 0
+    assert drafted.stats.passes < plain.stats.passes

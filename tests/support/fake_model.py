@@ -1,0 +1,81 @@
+"""A target model without weights: the next token is any function of the tokens before it.
+
+Keeps the rules of `TargetModel` strictly, so that a loop which breaks them fails here.
+"""
+
+import zlib
+from collections.abc import Callable, Sequence
+
+from editor_engine.errors import CancelledError
+from editor_engine.models.target import ModelInfo
+
+NextToken = Callable[[Sequence[int]], int]
+
+
+def pseudo_random(vocab_size: int) -> NextToken:
+    """A fixed function of the last three tokens, so that repeats occur and matches are worth something."""
+
+    def choose(tokens: Sequence[int]) -> int:
+        return zlib.crc32(repr(tuple(tokens[-3:])).encode()) % vocab_size
+
+    return choose
+
+
+def script(prompt_length: int, reply: Sequence[int]) -> NextToken:
+    """The reply, token by token, whatever is in the cache; its last token for ever after."""
+
+    def choose(tokens: Sequence[int]) -> int:
+        return reply[min(max(len(tokens) - prompt_length, 0), len(reply) - 1)]
+
+    return choose
+
+
+class FakeModel:
+    """A `TargetModel` over a Python list."""
+
+    def __init__(self, next_token: NextToken, *, vocab_size: int = 64, rows: int = 8, context: int = 4096) -> None:
+        self.cache: list[int] = []
+        self.passes: list[int] = []
+        """Rows of each pass."""
+        self.before_pass: Callable[[], None] = lambda: None
+        self._next = next_token
+        self._rows = rows
+        self._interrupted = False
+        self._info = ModelInfo("fake", "fake", "0" * 64, vocab_size, context, "cpu", 1, "scalar", 1)
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._info
+
+    @property
+    def length(self) -> int:
+        return len(self.cache)
+
+    @property
+    def rows(self) -> int:
+        return self._rows
+
+    def forward(self, tokens: Sequence[int], *, head_rows: int) -> list[int]:
+        assert 1 <= len(tokens) <= self._rows
+        assert 0 <= head_rows <= len(tokens)
+        assert all(0 <= token < self._info.vocab_size for token in tokens)
+        assert len(self.cache) + len(tokens) <= self._info.context_length
+        self.before_pass()
+        if self._interrupted:
+            raise CancelledError("The request was cancelled.")
+        self.passes.append(len(tokens))
+        choices = []
+        for token in tokens:
+            self.cache.append(token)
+            choices.append(self._next(self.cache))
+        return choices[len(choices) - head_rows :]
+
+    def truncate(self, length: int) -> None:
+        assert 0 <= length <= len(self.cache)
+        del self.cache[length:]
+
+    def interrupt(self) -> None:
+        self._interrupted = True
+
+    def resume(self) -> None:
+        self._interrupted = False
