@@ -31,11 +31,12 @@ class Site:
 class SourceCursor:
     """Position in the source tokens, with the edit sites that are still open."""
 
-    def __init__(self, source: Sequence[int], index: NgramIndex, offset: int) -> None:
-        """`index` holds `source` at `offset`."""
+    def __init__(self, source: Sequence[int], index: NgramIndex, offset: int, *, resync: bool = True) -> None:
+        """`index` holds `source` at `offset`. Without `resync` it takes every edit for one replaced token."""
         self._source = source
         self._index = index
         self._offset = offset
+        self._resync = resync
         self.position = 0
         """Index into the source of the token expected next, while `following`."""
         self.following = bool(source)
@@ -56,8 +57,18 @@ class SourceCursor:
             return True
         if self.following:
             self._leave(emitted - 1)
-        self._search(tail)
+        if self._resync:
+            self._search(tail)
+        elif self.position + 1 < len(self._source):
+            self.position += 1
+            self.following = True
         return False
+
+    def jump(self, position: int, emitted: int) -> None:
+        """Go on at `position` after a replacement that was foreseen; `emitted` counts the output with it."""
+        self.position = position
+        if position == len(self._source):
+            self._leave(emitted)
 
     def _leave(self, output: int) -> None:
         self.sites = [*self.sites[1 - _SITES :], Site(self.position, output)]
