@@ -1,6 +1,6 @@
-"""Hunks as a unified diff: bytes that `git apply` and `patch` take, and text for eyes.
+"""Hunks as a unified diff, in bytes that `git apply` and `patch` take.
 
-Knows nothing of decisions or writing. Invariant: a patch marked exact, parsed back by an independent parser and
+Knows nothing of decisions or writing. Invariant: a patch of an `is_exact` document, parsed back by an independent parser and
 applied to the source, gives the very bytes that joining the hunks gives; this is checked before anyone sees it.
 """
 
@@ -12,23 +12,12 @@ from io import StringIO
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
-from app.editing.diff import DiffLine, Hunk, join
+from app.editing.diff import Hunk, join
 from app.editing.document import Document
 from app.errors import PatchCheckError
-from app.paths import shown
 
 _NO_NEWLINE = b"\\ No newline at end of file\n"
 _ESCAPES = {0x07: b"a", 0x08: b"b", 0x09: b"t", 0x0A: b"n", 0x0B: b"v", 0x0C: b"f", 0x0D: b"r", 0x22: b'"', 0x5C: b"\\"}
-
-
-@dataclass(frozen=True)
-class Patch:
-    """A unified diff of one file; empty bytes when nothing changed."""
-
-    data: bytes
-    exact: bool
-    """True when tools that work on bytes can apply it; False for encodings in which a line feed is not one byte (such
-    as UTF-16), where it is UTF-8 text for reading only."""
 
 
 @dataclass(frozen=True)
@@ -42,42 +31,32 @@ class _Block:
     lines: tuple[tuple[str, bytes], ...]
 
 
-def make_patch(document: Document, hunks: Sequence[Hunk], name: str | None = None) -> Patch:
-    """The unified diff of some hunks of the document. `name` replaces the document's own in the headers.
+def patch_bytes(document: Document, hunks: Sequence[Hunk], name: str | None = None) -> bytes:
+    """The unified diff of some hunks of the document; empty without any. `name` replaces the document's own.
 
     Raises PatchCheckError when the printed diff does not give the bytes it should; nothing of it may be used then.
     """
     hunks = sorted(hunks, key=lambda hunk: hunk.index)
     if not hunks:
-        return Patch(b"", True)
-    exact = document.codec.line_ends_are_bytes and not any(b"\n" in line.raw[:-1] for line in document.source_lines)
+        return b""
+    exact = is_exact(document)
     if exact and document.newline == "cr":
         blocks = [_single_line_block(document, hunks)]
     else:
         blocks = [_block(hunk, exact) for hunk in hunks]
     header = _header(name if name is not None else patch_name(document))
-    patch = Patch(header + _body(blocks, document.codec.name if exact else "utf-8"), exact)
-    if exact and _applied(patch.data, document.data) != join(document, hunks):
+    patch = header + _body(blocks, document.codec.name if exact else "utf-8")
+    if exact and _applied(patch, document.data) != join(document, hunks):
         raise PatchCheckError("The diff does not give the bytes it should when it is applied; nothing was written.")
     return patch
 
 
-def readable_diff(document: Document, hunks: Sequence[Hunk], name: str | None = None) -> str:
-    """The unified diff for a terminal: line ends are shown where they differ, control characters are escaped."""
-    hunks = sorted(hunks, key=lambda hunk: hunk.index)
-    if not hunks:
-        return ""
-    said = shown(name if name is not None else patch_name(document))
-    out = [f"--- a/{said}\n", f"+++ b/{said}\n"]
-    moved = 0
-    for hunk in hunks:
-        out.append(_hunk_header(_block(hunk, False), moved) + "\n")
-        moved += hunk.new_lines - hunk.old_lines
-        for line in hunk.lines:
-            out.append(line.kind + _escaped(line.text) + _spoken_ending(document, line) + "\n")
-            if not line.ending:
-                out.append(_NO_NEWLINE.decode("ascii"))
-    return "".join(out)
+def is_exact(document: Document) -> bool:
+    """True when tools that work on bytes can apply the document's patches.
+
+    False for encodings in which a line feed is not one byte (such as UTF-16): their patch is UTF-8 text, for reading.
+    """
+    return document.codec.line_ends_are_bytes and not any(b"\n" in line.raw[:-1] for line in document.source_lines)
 
 
 def patch_name(document: Document) -> str:
@@ -190,12 +169,3 @@ def _sides(lines: Sequence[tuple[str, bytes]]) -> tuple[list[bytes], list[bytes]
         if kind != "-":
             after.append(value)
     return before, after
-
-
-def _escaped(text: str) -> str:
-    return "".join(char if char == "\t" or char.isprintable() else shown(char) for char in text)
-
-
-def _spoken_ending(document: Document, line: DiffLine) -> str:
-    """A carriage return is worth showing only where line ends differ within the file."""
-    return shown(line.ending.removesuffix("\n")) if document.newline == "mixed" else ""
