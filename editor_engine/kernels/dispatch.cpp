@@ -21,6 +21,13 @@ std::vector<const Ops*> processor_has() {
 #ifdef REDRAFT_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
+            found.push_back(&avx512vnni::kOps);
+        }
+        if (__builtin_cpu_supports("avxvnni")) {
+            found.push_back(&avxvnni::kOps);
+        }
         found.push_back(&avx2::kOps);
     }
 #endif

@@ -9,9 +9,15 @@ namespace scalar {
 extern const Ops kOps; // portable C++; defines the result
 }
 
-#ifdef REDRAFT_X86
+#if defined(REDRAFT_X86) || defined(REDRAFT_ISA)
 namespace avx2 {
 extern const Ops kOps; // AVX2, FMA, F16C
+}
+namespace avxvnni {
+extern const Ops kOps; // the same and AVX-VNNI
+}
+namespace avx512vnni {
+extern const Ops kOps; // the same and AVX-512 F, BW, VL, VNNI, in vectors of 256 bits
 }
 #endif
 

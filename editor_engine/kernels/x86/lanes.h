@@ -1,11 +1,11 @@
-// Vector pieces that more than one AVX2 file needs. All static: each file keeps its own copy (avx2.h says why).
+// Vector pieces that more than one file here needs. All static: each file keeps its own copy (x86.h says why).
 //
 // Invariant: the same operations in the same order as scalar/rows.cpp, eight at a time.
 #pragma once
 
 #include <immintrin.h>
 
-namespace redraft::avx2 {
+namespace redraft::REDRAFT_ISA {
 
 // ((l0+l4) + (l2+l6)) + ((l1+l5) + (l3+l7))
 static inline float combine_lanes(__m256 lanes) {
@@ -48,4 +48,4 @@ static inline __m256 not_finite(__m256 x) {
     return _mm256_cmp_ps(magnitude, _mm256_set1_ps(0x1.fffffep+127f), _CMP_NLE_UQ);
 }
 
-} // namespace redraft::avx2
+} // namespace redraft::REDRAFT_ISA

@@ -1,10 +1,13 @@
-// What the AVX2 files share: names only. Everything with code is static inside its file, and no template of the
-// standard library is used there: the linker must never pick an AVX2 copy of a function the baseline calls.
+// What the x86 vector files share: names only.
+//
+// The four .cpp files here are compiled once per variant, each time with that variant's flags and its name as
+// REDRAFT_ISA, which becomes the namespace. Everything else with code is static inside its file, and no template of the
+// standard library is used: the linker must never pick a vector copy of a function the baseline calls.
 #pragma once
 
 #include "../contract.h"
 
-namespace redraft::avx2 {
+namespace redraft::REDRAFT_ISA {
 
 bool quantise(const float* x, std::int64_t row, std::int64_t begin, std::int64_t end, const QuantRows& out);
 void linear_q4_0(const LinearCall& call, const QuantRows& x);
@@ -24,4 +27,4 @@ void swiglu(const float* gate, const float* up, std::int64_t n, float* y);
 void exponential(const float* x, std::int64_t n, float* y);
 bool argmax(const float* x, std::int64_t n, std::int32_t* best);
 
-} // namespace redraft::avx2
+} // namespace redraft::REDRAFT_ISA

@@ -1,11 +1,11 @@
-// AVX2 attention of a few queries over one key/value head; bit for bit that of scalar/attention.cpp.
+// Vector attention of a few queries over one key/value head; bit for bit that of scalar/attention.cpp.
 //
 // Keys are widened to fp32 once per block of 64 and used by every query of the call. Eight keys are scored together:
 // eight vectors of lanes, one per key, are combined by the fixed tree through shuffles, without leaving the registers.
-#include "avx2.h"
+#include "x86.h"
 #include "lanes.h"
 
-namespace redraft::avx2 {
+namespace redraft::REDRAFT_ISA {
 
 namespace {
 
@@ -156,4 +156,4 @@ void attention(const AttentionCall& call) {
     }
 }
 
-} // namespace redraft::avx2
+} // namespace redraft::REDRAFT_ISA

@@ -1,8 +1,8 @@
-// AVX2 operations on rows of fp32; bit for bit those of scalar/rows.cpp.
-#include "avx2.h"
+// Vector operations on rows of fp32; bit for bit those of scalar/rows.cpp.
+#include "x86.h"
 #include "lanes.h"
 
-namespace redraft::avx2 {
+namespace redraft::REDRAFT_ISA {
 
 namespace {
 
@@ -166,4 +166,4 @@ bool argmax(const float* x, std::int64_t n, std::int32_t* best) {
     return _mm256_movemask_ps(bad) == 0;
 }
 
-} // namespace redraft::avx2
+} // namespace redraft::REDRAFT_ISA

@@ -1,27 +1,17 @@
-// AVX2 quantised linear over the packed layout (pack.h); bit for bit that of scalar/linear.cpp.
+// Vector quantised linear over the packed layout (pack.h); bit for bit that of scalar/linear.cpp.
 //
-// A vector holds 8 columns x 4 inputs, so four activations broadcast to all columns meet it in one maddubs. Weights are
-// unpacked once per tile of up to 8 rows. 16-bit sums run as far as they cannot overflow: 8 products of unsigned 4-bit
-// weights (30480), 4 of 5-bit (31496), 2 of 6-bit (32004); 8-bit weights take the sign trick (32512), one each.
-#include "avx2.h"
+// A vector holds 8 columns x 4 inputs, so four activations broadcast to all columns meet it in one instruction. Weights
+// are unpacked once per tile of up to 8 rows (widths.h); here are the scales, the walk over a group of columns, the tiles.
+#include "x86.h"
 #include "lanes.h"
+#include "widths.h"
 
-namespace redraft::avx2 {
+namespace redraft::REDRAFT_ISA {
 
 namespace {
 
 constexpr int kTile = 8;     // rows that share one unpacking
 constexpr int kAhead = 4096; // bytes; the hardware's own prefetch stops at each page, and a row reads a page in 0.4 us
-
-__m256i load32(const std::uint8_t* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); }
-
-__m256i four_inputs(const std::int8_t* q, int group) {
-    std::int32_t four;
-    __builtin_memcpy(&four, q + 4 * group, 4);
-    return _mm256_set1_epi32(four);
-}
-
-__m256i widen16(__m256i sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
 
 __m256 eight_halves(const std::uint8_t* at) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
@@ -34,99 +24,6 @@ __m256 eight_unsigned(const std::uint8_t* at) {
 __m256 eight_signed(const std::uint8_t* at) {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at))));
 }
-
-void unpack_nibbles(const std::uint8_t* quants, __m256i* w) {
-    const __m256i mask = _mm256_set1_epi8(15);
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) {
-        const __m256i packed = load32(quants + 32 * v);
-        w[v] = _mm256_and_si256(packed, mask);
-        w[v + 4] = _mm256_and_si256(_mm256_srli_epi16(packed, 4), mask);
-    }
-}
-
-// --- the four widths: unpack a block of 32 inputs x 8 columns, and its integer dot product with one row ---
-
-struct Four {
-    static constexpr int kBytes = 128;
-    static void unpack(const std::uint8_t* quants, __m256i* w) { unpack_nibbles(quants, w); }
-    static __m256i dot(const __m256i* w, const std::int8_t* q) {
-        __m256i sums = _mm256_maddubs_epi16(w[0], four_inputs(q, 0));
-#pragma GCC unroll 8
-        for (int v = 1; v < 8; ++v) {
-            sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(w[v], four_inputs(q, v)));
-        }
-        return widen16(sums);
-    }
-};
-
-struct Five {
-    static constexpr int kBytes = 160;
-    static void unpack(const std::uint8_t* quants, __m256i* w) {
-        unpack_nibbles(quants, w);
-        const __m256i high = load32(quants + 128);
-        const __m256i mask = _mm256_set1_epi8(16);
-#pragma GCC unroll 4
-        for (int v = 0; v < 4; ++v) {
-            w[v] = _mm256_or_si256(w[v], _mm256_and_si256(_mm256_slli_epi16(high, 4 - v), mask));
-            w[v + 4] = _mm256_or_si256(w[v + 4], _mm256_and_si256(_mm256_srli_epi16(high, v), mask));
-        }
-    }
-    static __m256i dot(const __m256i* w, const std::int8_t* q) {
-        __m256i low = _mm256_maddubs_epi16(w[0], four_inputs(q, 0));
-        __m256i high = _mm256_maddubs_epi16(w[4], four_inputs(q, 4));
-#pragma GCC unroll 4
-        for (int v = 1; v < 4; ++v) {
-            low = _mm256_add_epi16(low, _mm256_maddubs_epi16(w[v], four_inputs(q, v)));
-            high = _mm256_add_epi16(high, _mm256_maddubs_epi16(w[v + 4], four_inputs(q, v + 4)));
-        }
-        return _mm256_add_epi32(widen16(low), widen16(high));
-    }
-};
-
-struct Six {
-    static constexpr int kBytes = 192;
-    static void unpack(const std::uint8_t* quants, __m256i* w) {
-        unpack_nibbles(quants, w);
-        const __m256i mask = _mm256_set1_epi8(48);
-#pragma GCC unroll 2
-        for (int h = 0; h < 2; ++h) {
-            const __m256i high = load32(quants + 128 + 32 * h);
-            __m256i* out = w + 4 * h;
-            out[0] = _mm256_or_si256(out[0], _mm256_and_si256(_mm256_slli_epi16(high, 4), mask));
-            out[1] = _mm256_or_si256(out[1], _mm256_and_si256(_mm256_slli_epi16(high, 2), mask));
-            out[2] = _mm256_or_si256(out[2], _mm256_and_si256(high, mask));
-            out[3] = _mm256_or_si256(out[3], _mm256_and_si256(_mm256_srli_epi16(high, 2), mask));
-        }
-    }
-    // of 16 inputs: vectors 4h .. 4h+3
-    static __m256i dot_half(const __m256i* w, const std::int8_t* q, int h) {
-        const __m256i low = _mm256_add_epi16(_mm256_maddubs_epi16(w[4 * h], four_inputs(q, 4 * h)),
-                                             _mm256_maddubs_epi16(w[4 * h + 1], four_inputs(q, 4 * h + 1)));
-        const __m256i high = _mm256_add_epi16(_mm256_maddubs_epi16(w[4 * h + 2], four_inputs(q, 4 * h + 2)),
-                                              _mm256_maddubs_epi16(w[4 * h + 3], four_inputs(q, 4 * h + 3)));
-        return _mm256_add_epi32(widen16(low), widen16(high));
-    }
-};
-
-struct Eight {
-    static constexpr int kBytes = 256;
-    static void unpack(const std::uint8_t* quants, __m256i* w) {
-#pragma GCC unroll 8
-        for (int v = 0; v < 8; ++v) {
-            w[v] = load32(quants + 32 * v);
-        }
-    }
-    static __m256i dot(const __m256i* w, const std::int8_t* q) {
-        __m256i sum = _mm256_setzero_si256();
-#pragma GCC unroll 8
-        for (int v = 0; v < 8; ++v) {
-            const __m256i a = _mm256_sign_epi8(four_inputs(q, v), w[v]);
-            sum = _mm256_add_epi32(sum, widen16(_mm256_maddubs_epi16(_mm256_abs_epi8(w[v]), a)));
-        }
-        return sum;
-    }
-};
 
 // --- the scales: what stands in front of a block (or of eight), and how a block's integers enter the accumulator ---
 
@@ -232,7 +129,7 @@ struct SuperHalves { // Q6_K: a scale per 16 inputs, zero point 32
 #pragma GCC unroll 2
         for (int h = 0; h < 2; ++h) {
             const __m256i zero = _mm256_slli_epi32(_mm256_set1_epi32(x.sum16[h]), 5);
-            const __m256i product = _mm256_sub_epi32(Six::dot_half(w, x.q, h), zero);
+            const __m256i product = _mm256_sub_epi32(h == 0 ? Six::dot_half<0>(w, x.q) : Six::dot_half<1>(w, x.q), zero);
             acc = _mm256_fmadd_ps(_mm256_mul_ps(scale[h], sa), _mm256_cvtepi32_ps(product), acc);
         }
         return acc;
@@ -312,9 +209,9 @@ void linear_q4_0(const LinearCall& call, const QuantRows& x) { linear<Plain<Four
 void linear_q4_1(const LinearCall& call, const QuantRows& x) { linear<Offset<Four>>(call, x); }
 void linear_q5_0(const LinearCall& call, const QuantRows& x) { linear<Plain<Five, 4>>(call, x); }
 void linear_q5_1(const LinearCall& call, const QuantRows& x) { linear<Offset<Five>>(call, x); }
-void linear_q8_0(const LinearCall& call, const QuantRows& x) { linear<Plain<Eight, 0>>(call, x); }
+void linear_q8_0(const LinearCall& call, const QuantRows& x) { linear<Plain<Eight, Eight::kZeroShift>>(call, x); }
 void linear_q4_k(const LinearCall& call, const QuantRows& x) { linear<SuperMinimum<Four>>(call, x); }
 void linear_q5_k(const LinearCall& call, const QuantRows& x) { linear<SuperMinimum<Five>>(call, x); }
 void linear_q6_k(const LinearCall& call, const QuantRows& x) { linear<SuperHalves>(call, x); }
 
-} // namespace redraft::avx2
+} // namespace redraft::REDRAFT_ISA
