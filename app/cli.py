@@ -72,19 +72,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.REFUSED
     except Exception as error:
-        click.echo(f"redraft: an internal error, {type(error).__name__}: {error}. {_write_report()}", err=True)
+        said = f"{type(error).__name__}: {error}".encode("unicode_escape").decode("ascii")
+        click.echo(f"redraft: an internal error, {said}. {_write_report()}", err=True)
         return ExitCode.REFUSED
 
 
 def _write_report() -> str:
-    from app.paths import logs_dir
+    from app.paths import logs_dir, private_dir
 
     try:
-        path = logs_dir() / f"crash-{os.getpid()}.txt"
-        path.write_text(traceback.format_exc(), encoding="utf-8")
-    except OSError as error:
-        return f"(The report could not be written: {error.strerror}.)"
-    return f"Nothing more was written. Report: {path}"
+        path = private_dir(logs_dir()) / f"crash-{os.getpid()}.txt"
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as stream:
+            stream.write(traceback.format_exc())
+    except (OSError, AppError) as error:
+        return f"(The report could not be written: {error}.)"
+    return f"Report: {path}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """`redraft edit`: options in, `app.headless` called, exit code out."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,7 +10,24 @@ if TYPE_CHECKING:  # the edit brings the language tables and parsers: 0.1 s that
     from app.headless import EditOptions
 
 
-@click.command()
+class EditCommand(click.Command):
+    """A command that, as a filter, gives back the text that came in even when its options cannot be parsed."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        given = tuple(args)
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError:
+            if "-" in given:
+                from app.headless import give_back_stdin
+
+                give_back_stdin()
+            raise
+
+
+@click.command(cls=EditCommand)
 @click.argument("file")
 @click.option("-i", "--instruction", required=True, help="What to change, in plain words.")
 @click.option("--lines", metavar="A:B", help="Only these lines may change (counted from 1, both ends included).")
@@ -56,11 +73,10 @@ def edit(
     With - as FILE, stdin is read and the new file printed; on any failure the text that came in is printed unchanged
     and the exit code is not 0.
     """
-    from app.errors import UsageError
-    from app.headless import EditOptions, edit, standard_streams
+    from app.headless import EditOptions, edit, hush_joined_stderr, standard_streams
 
-    if stdout and json_:
-        raise UsageError("stdout carries one kind of data: give --stdout or --json.")
+    if file == "-":
+        hush_joined_stderr()
 
     def connect(options: "EditOptions") -> "tuple[EditOptions, EngineClient]":
         from app.clients.in_process import native_client

@@ -3,7 +3,7 @@
 Knows the light records of the engine (requests, events) and nothing of how they travel; `app/clients/` has the ways.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -49,8 +49,8 @@ class EngineClient(Protocol):
     async def count(self, request: CompletionRequest) -> TokenCounts:
         """Count the request's tokens without decoding."""
 
-    def complete(self, request: CompletionRequest, cancel: CancelFlag) -> AsyncIterator[EngineEvent]:
-        """Decode; the last event is Finished. Leaving the iterator cancels the request."""
+    def complete(self, request: CompletionRequest, cancel: CancelFlag) -> AsyncGenerator[EngineEvent, None]:
+        """Decode; the last event is Finished. Closing the generator stops the work first."""
 
     async def close(self) -> None:
         """Let go of the engine; safe to call twice."""

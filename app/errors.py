@@ -215,6 +215,12 @@ class PatchCheckError(RefusedError):
     code = "patch_check"
 
 
+class InternalError(AppError):
+    """A fault of ours that nothing else explains; the sentence names it."""
+
+    code = "internal"
+
+
 # --- nothing to do, conflicts, interrupts -----------------------------------------------------------------------------
 
 

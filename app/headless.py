@@ -10,30 +10,33 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import BinaryIO, TextIO, TypeVar
+from io import TextIOWrapper
+from typing import BinaryIO, Literal, TextIO, TypeVar, cast
 
 from app.editing.apply import apply_hunks
 from app.editing.document import Document, open_bytes, open_document, require_replaceable
 from app.editing.journal import Journal
 from app.editing.language import detect_language
 from app.editing.patch import patch_bytes
-from app.editing.pipeline import EditOrder, EditPlan, Proposal, Replied, plan_edit, run_edit
+from app.editing.pipeline import EditOrder, Proposal, Replied, plan_edit, run_edit
 from app.editing.prompt import ContextFile
-from app.editing.settle import settle_all
+from app.editing.settle import settle_all, settlement_sentence
 from app.engine_client import EngineClient
 from app.errors import (
     AppError,
     CheckFailedError,
     ExitCode,
     FileUnwritableError,
+    InternalError,
     InterruptedByUserError,
     UnchangedError,
     UsageError,
 )
 from app.paths import journal_dir, shown
 from app.rates import last_rates, remember_rates
-from app.reporter import JsonReporter, Reporter, SilentReporter, TalkReporter, silent_stderr
+from app.reporter import JsonReporter, Reporter, TalkReporter
 from app.terminal_text import diff_lines
 from editor_engine.events import Started
 from editor_engine.requests import CancelFlag
@@ -77,14 +80,40 @@ class Streams:
     stderr: TextIO
     interactive: bool
     """A person is at both ends: questions may be asked."""
-    silent: bool
-    """stderr and stdout are the same file, so a filter must not talk."""
 
 
 def standard_streams() -> Streams:
-    """The process's own."""
-    interactive = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
-    return Streams(sys.stdin.buffer, sys.stdout, sys.stdout.buffer, sys.stderr, interactive, silent_stderr())
+    """The process's own. A stream that was closed before we started reads and writes nothing."""
+    stdin, stdout, stderr = (_opened(sys.stdin, "r"), _opened(sys.stdout, "w"), _opened(sys.stderr, "w"))
+    stdout.reconfigure(errors="backslashreplace")  # what the terminal's encoding lacks is spelled out, as on stderr
+    interactive = all(stream.isatty() for stream in (stdin, stdout, stderr))
+    return Streams(cast(BinaryIO, stdin.buffer), stdout, cast(BinaryIO, stdout.buffer), stderr, interactive)
+
+
+def _opened(stream: TextIO | None, mode: Literal["r", "w"]) -> TextIOWrapper:
+    return stream if isinstance(stream, TextIOWrapper) else open(os.devnull, mode, encoding="utf-8")
+
+
+def hush_joined_stderr() -> None:
+    """Where stderr and stdout are the same file, as in an editor's filter command: say nothing on stderr from here on.
+
+    The descriptor itself is redirected, so that neither a library's words nor a crash reach the user's text.
+    """
+    try:
+        out, err = os.fstat(1), os.fstat(2)
+    except OSError:  # one of them is closed
+        return
+    if (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 2)
+        os.close(null)
+
+
+def give_back_stdin() -> None:
+    """A filter whose options cannot be parsed still prints the text that came in."""
+    hush_joined_stderr()
+    streams = standard_streams()
+    _write(streams, streams.stdin.read())
 
 
 Connect = Callable[[EditOptions], tuple[EditOptions, EngineClient]]
@@ -95,6 +124,8 @@ def edit(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
     """Run one edit from its options to its exit code; an AppError is reported here, none is raised."""
     if options.file == "-":
         return _filter(options, connect, streams)
+    if options.stdout and options.json:
+        raise UsageError("stdout carries one kind of data: give --stdout or --json.")
     reporter: Reporter
     if options.json:
         reporter = JsonReporter(streams.stdout)
@@ -102,14 +133,31 @@ def edit(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
         reporter = TalkReporter(streams.stderr, quiet=options.quiet, verbose=options.verbose)
     try:
         options, client = connect(options)
-        _run(_edit_file(options, client, streams, reporter), client)
+        _edit_file(options, client, streams, reporter)
     except AppError as error:
-        reporter.failed(error)
-        return error.exit_code
+        return _failed(error, reporter)
+    except KeyboardInterrupt:
+        return _failed(InterruptedByUserError("Interrupted."), reporter)
+    except BrokenPipeError:  # nobody reads what we would say about it
+        raise
+    except Exception as error:
+        if options.json:  # for people, the command line says it
+            reporter.failed(InternalError(f"An internal error, {type(error).__name__}: {error}."))
+        raise
     return ExitCode.OK
 
 
+def _failed(error: AppError, reporter: Reporter) -> ExitCode:
+    reporter.failed(error)
+    return error.exit_code
+
+
 def _run(work: Coroutine[None, None, Result], client: EngineClient) -> Result:
+    """Run the part that needs the engine, and let the engine go.
+
+    Nothing is written in here: ctrl-C only marks the running task, which may still come to its end.
+    """
+
     async def closing() -> Result:
         try:
             return await work
@@ -139,20 +187,21 @@ def _context_file(path: str) -> ContextFile:
     return ContextFile(path, document.text, detect_language(path, document.lines[0]))
 
 
-async def _decode(plan: EditPlan, client: EngineClient, reporter: Reporter) -> Proposal:
+async def _propose(document: Document, order: EditOrder, client: EngineClient, reporter: Reporter) -> Proposal:
     """Follow the pipeline to its proposal, reporting every step."""
-    cancel = CancelFlag()
+    plan = await plan_edit(document, order, client)
     rates = last_rates(plan.engine)
-    async for event in run_edit(plan, client, cancel):
-        if isinstance(event, Started):
-            reporter.started(plan, event, None if rates is None else rates.seconds(plan.budget))
-        elif isinstance(event, Replied):
-            reporter.replied(event.stats)
-            remember_rates(plan.engine, event.stats)
-        elif isinstance(event, Proposal):
-            proposal = event
-        else:
-            reporter.progress(plan, event)
+    async with aclosing(run_edit(plan, client, CancelFlag())) as events:
+        async for event in events:
+            if isinstance(event, Started):
+                reporter.started(plan, event, None if rates is None else rates.seconds(plan.budget))
+            elif isinstance(event, Replied):
+                reporter.replied(event.stats)
+                remember_rates(plan.engine, event.stats)
+            elif isinstance(event, Proposal):
+                proposal = event
+            else:
+                reporter.progress(plan, event)
     reporter.proposed(proposal.hunks, proposal.report.warnings)
     for note in proposal.report.notes:
         reporter.note(note)
@@ -165,18 +214,24 @@ def _refuse_blocked(proposal: Proposal) -> None:
         raise CheckFailedError(f"Not applicable ({blocking[0].code}): {blocking[0].message}")
 
 
-async def _edit_file(options: EditOptions, client: EngineClient, streams: Streams, reporter: Reporter) -> None:
-    document = open_document(options.file, options.encoding)
+def _edit_file(options: EditOptions, client: EngineClient, streams: Streams, reporter: Reporter) -> None:
+    if options.name is not None:
+        raise UsageError("--path names what comes through stdin; it goes with - as FILE.")
     journal = Journal(journal_dir())
+    if options.apply or streams.interactive:
+        for settlement in settle_all(journal):
+            reporter.note(settlement_sentence(settlement))
+    document = open_document(options.file, options.encoding)
     asking = _may_ask(options, document, streams, reporter)
     if options.apply:
         require_replaceable(document)
-        settle_all(journal)
-    plan = await plan_edit(document, _order(options), client)
+    _require_patch_apart(options)
+    order = _order(options)
     if options.dry_run:
+        plan = _run(plan_edit(document, order, client), client)
         reporter.planned(plan, last_rates(plan.engine), streams.stdout)
         return
-    proposal = await _decode(plan, client, reporter)
+    proposal = _run(_propose(document, order, client, reporter), client)
     if options.patch is not None:
         _write_patch(options.patch, patch_bytes(document, proposal.hunks))
     if not options.json and not options.stdout:
@@ -190,7 +245,6 @@ async def _edit_file(options: EditOptions, client: EngineClient, streams: Stream
     if asking and not _confirmed(proposal, streams):
         reporter.finished("declined")
         return
-    settle_all(journal)
     receipt = apply_hunks(document, proposal.hunks, journal, note=options.instruction)
     reporter.finished("applied", receipt)
 
@@ -230,6 +284,15 @@ def _write(streams: Streams, data: bytes) -> None:
     streams.stdout_bytes.flush()
 
 
+def _require_patch_apart(options: EditOptions) -> None:
+    """`--patch` must not overwrite a file that is read."""
+    patch = options.patch
+    if patch is None or not os.path.exists(patch):
+        return
+    if any(os.path.exists(read) and os.path.samefile(patch, read) for read in (options.file, *options.context)):
+        raise UsageError(f"--patch {shown(patch)} is a file of this edit, which the diff would overwrite.")
+
+
 def _write_patch(path: str, data: bytes) -> None:
     try:
         with open(path, "wb") as stream:
@@ -241,15 +304,14 @@ def _write_patch(path: str, data: bytes) -> None:
 def _filter(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
     """stdin to stdout: the new file, or the very bytes that came in and a code that says why."""
     data = streams.stdin.read()
-    reporter: Reporter = SilentReporter() if streams.silent else TalkReporter(streams.stderr, quiet=options.quiet)
+    reporter = TalkReporter(streams.stderr, quiet=options.quiet, verbose=options.verbose)
     answer, code = data, ExitCode.OK
     try:
         answer = _filtered(data, options, connect, reporter)
     except UnchangedError:
         pass
     except AppError as error:
-        reporter.failed(error)
-        code = error.exit_code
+        code = _failed(error, reporter)
     except BaseException:
         _write(streams, data)
         raise
@@ -260,13 +322,10 @@ def _filter(options: EditOptions, connect: Connect, streams: Streams) -> ExitCod
 def _filtered(data: bytes, options: EditOptions, connect: Connect, reporter: Reporter) -> bytes:
     if options.json or options.apply or options.dry_run:
         raise UsageError("With - as FILE stdout carries the new file; --json, --apply and --dry-run do not go with it.")
+    _require_patch_apart(options)
     document = open_bytes(data, options.name or "-", options.encoding)
     options, client = connect(options)
-
-    async def work() -> Proposal:
-        return await _decode(await plan_edit(document, _order(options), client), client, reporter)
-
-    proposal = _run(work(), client)
+    proposal = _run(_propose(document, _order(options), client, reporter), client)
     if options.patch is not None:
         _write_patch(options.patch, patch_bytes(document, proposal.hunks))
     _refuse_blocked(proposal)

@@ -4,8 +4,6 @@ Knows how things are worded, not what is done. Invariant: the JSON reporter writ
 them of type `result`; the other writes nothing to stdout.
 """
 
-import os
-import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Protocol, TextIO
@@ -201,9 +199,9 @@ class TalkReporter:
         self._decode_ms = 0.0
 
     def planned(self, plan: EditPlan, rates: Rates | None, stdout: TextIO) -> None:
-        for message in plan.prompt.messages:
-            stdout.write(f"[{message.role}]\n{message.content}\n")
-        stdout.write(f"[assistant]\n{plan.prompt.prefill}")
+        prompt = "".join(f"[{message.role}]\n{message.content}\n" for message in plan.prompt.messages)
+        prompt += f"[assistant]\n{plan.prompt.prefill}"
+        stdout.write("\n".join(map(visible, prompt.split("\n"))) if stdout.isatty() else prompt)
         budget = plan.budget
         time = "unknown before the first edit" if rates is None else f"some {rates.seconds(budget):.0f} s"
         self.note(
@@ -282,19 +280,6 @@ class TalkReporter:
         self._say(f"redraft: {error}")
 
 
-class SilentReporter:
-    """Says nothing at all: a filter whose stderr is joined to its stdout."""
-
-    def planned(self, plan: EditPlan, rates: Rates | None, stdout: TextIO) -> None: ...
-    def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None: ...
-    def progress(self, plan: EditPlan, event: EngineEvent) -> None: ...
-    def replied(self, stats: Stats) -> None: ...
-    def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None: ...
-    def note(self, sentence: str) -> None: ...
-    def finished(self, outcome: str, receipt: Receipt | None = None) -> None: ...
-    def failed(self, error: AppError) -> None: ...
-
-
 def stats_lines(stats: Stats, verbose: bool) -> list[str]:
     """The figures of an edit in words; what is not known is left out."""
     read = f"read   {stats.prompt_tokens - stats.cached_tokens} tokens"
@@ -320,12 +305,3 @@ def stats_lines(stats: Stats, verbose: bool) -> list[str]:
     if stats.peak_rss_bytes is not None:
         total += f", peak memory {stats.peak_rss_bytes / 2**30:.2f} GiB"
     return [*lines, total]
-
-
-def silent_stderr() -> bool:
-    """True where stderr and stdout are the same file, as in an editor's filter command."""
-    try:
-        out, err = os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno())
-    except (OSError, ValueError):
-        return False
-    return (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)

@@ -5,7 +5,7 @@ a pass is running. Invariant: when the iterator is left, by any way, the engine 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
@@ -65,6 +65,8 @@ class InProcessClient:
             return await asyncio.get_running_loop().run_in_executor(self._thread, call)
         except EngineError as error:
             raise app_error(error) from error
+        except MemoryError as error:
+            raise MemoryLimitError("The memory of this machine does not suffice for this model and file.") from error
 
     async def describe(self) -> EngineDescription:
         def work(engine: "Engine", model_id: str) -> EngineDescription:
@@ -86,7 +88,7 @@ class InProcessClient:
         prompt, source = await self._run(lambda engine, _: engine.count(request))
         return TokenCounts(prompt, source)
 
-    async def complete(self, request: CompletionRequest, cancel: CancelFlag) -> AsyncIterator[EngineEvent]:
+    async def complete(self, request: CompletionRequest, cancel: CancelFlag) -> AsyncGenerator[EngineEvent, None]:
         loop = asyncio.get_running_loop()
         events: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
 

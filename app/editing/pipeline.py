@@ -9,7 +9,8 @@ Knows no terminal and no file system. Invariant: what comes out is a whole propo
 AppError; a reply that was cut, empty or endless never becomes a proposal.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from app.editing.checks import CheckReport, run_checks
@@ -21,7 +22,7 @@ from app.editing.prompt import Budget, ContextFile, EditPrompt, build_prompt
 from app.editing.region import Region, region_of_lines, region_of_symbol
 from app.editing.result import Result, make_result
 from app.engine_client import EngineClient, EngineDescription
-from app.errors import UnchangedError, UsageError
+from app.errors import EngineUnreachableError, UnchangedError, UsageError
 from editor_engine.events import EngineEvent, Finished, Stats, Text
 from editor_engine.requests import CancelFlag
 
@@ -94,7 +95,7 @@ async def plan_edit(document: Document, order: EditOrder, client: EngineClient) 
 
 async def run_edit(
     plan: EditPlan, client: EngineClient, cancel: CancelFlag
-) -> AsyncIterator[EngineEvent | Replied | Proposal]:
+) -> AsyncGenerator[EngineEvent | Replied | Proposal, None]:
     """Decode and turn the reply into a proposal. Passes the engine's events on, then Replied, then a Proposal.
 
     Raises RefusedError for a reply that is no new file, UnencodableError, UnchangedError for one that changes nothing,
@@ -102,13 +103,16 @@ async def run_edit(
     """
     text: list[str] = []
     finished: Finished | None = None
-    async for event in client.complete(plan.prompt.request(plan.budget.max_tokens, plan.order.draft), cancel):
-        if isinstance(event, Text):
-            text.append(event.text)
-        if isinstance(event, Finished):
-            finished = event
-        yield event
-    assert finished is not None, "an engine's last event is Finished"
+    request = plan.prompt.request(plan.budget.max_tokens, plan.order.draft)
+    async with aclosing(client.complete(request, cancel)) as events:
+        async for event in events:
+            if isinstance(event, Text):
+                text.append(event.text)
+            if isinstance(event, Finished):
+                finished = event
+            yield event
+    if finished is None:
+        raise EngineUnreachableError("The engine ended its answer without saying why; nothing was changed.")
     yield Replied(finished.stats)
 
     source = plan.document.lines
