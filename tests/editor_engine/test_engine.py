@@ -16,6 +16,8 @@ from tests.support.tiny_gguf import write_tiny
 
 SOURCE = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n" * 3
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "stockroom.py"
+
 
 def request(text: str = "Change it.", *, draft: bool = True, max_tokens: int = 60, **more: object) -> CompletionRequest:
     return CompletionRequest(
@@ -184,20 +186,28 @@ def test_a_missing_file_is_said(tmp_path: Path) -> None:
 @pytest.mark.model
 @pytest.mark.parametrize("name", ["smollm2_path", "qwen05_path"])
 def test_real_weights_drafted_ids_are_plain_ids(name: str, request: pytest.FixtureRequest) -> None:
-    check_identity(request.getfixturevalue(name), "Rename the function add to plus.", 120)
+    check_identity(request.getfixturevalue(name), 160)
 
 
 @pytest.mark.slow
 @pytest.mark.model
 def test_the_larger_model_drafted_ids_are_plain_ids(qwen15_path: Path) -> None:
-    check_identity(qwen15_path, "Rename the function add to plus.", 160)
+    check_identity(qwen15_path, 200)
 
 
-def check_identity(path: Path, instruction: str, max_tokens: int) -> None:
+def check_identity(path: Path, max_tokens: int) -> None:
+    source = "".join(EXAMPLE.read_text("utf-8").splitlines(keepends=True)[:60])
     engine = Engine.load(EngineConfig(path))
-    fenced = request(instruction, max_tokens=max_tokens, stop_line="```")
-    drafted = finished(engine.complete(fenced))
-    plain = finished(engine.complete(request(instruction, max_tokens=max_tokens, stop_line="```", draft=False)))
+
+    def run(draft: bool) -> Finished:
+        task = f"```python\n{source}```\n\nRename the class Item to Article. Output only the whole file."
+        messages = (Message("system", "You rewrite files."), Message("user", task))
+        whole = CompletionRequest(
+            messages, max_tokens, prefill="```python\n", source=source, stop_line="```", draft=draft
+        )
+        return finished(engine.complete(whole))
+
+    drafted, plain = run(True), run(False)
     assert drafted.token_ids == plain.token_ids
     assert drafted.stats.accepted > 0
     assert drafted.stats.passes < plain.stats.passes
