@@ -1,13 +1,53 @@
-"""Fixtures every test may use: real weights by marker. Knows nothing of what is tested."""
+"""Fixtures every test may use: real weights by marker, and a seal around the user's folders and the network.
 
+Knows nothing of what is tested. Invariant: no test sees the user's settings, caches or journal, and none reaches beyond
+this machine.
+"""
+
+import itertools
 import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 import pytest
 
 # Resolved at import, before anything seals the user's folders off.
 _MODELS = Path(os.environ.get("REDRAFT_TEST_MODELS") or Path(platformdirs.user_data_dir("redraft")) / "models")
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def _sealed_homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("homes")
+
+
+@pytest.fixture(autouse=True)
+def sealed(request: pytest.FixtureRequest, _sealed_homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty folders of its own for every test, none of our variables, and no network but loopback."""
+    home = _sealed_homes / str(next(_NUMBERS))
+    for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
+    if any(request.node.get_closest_marker(marker) for marker in ("model", "slow")):
+        # Packing real weights takes seconds and hundreds of MB; they are keyed by hash, so that tests may share them.
+        monkeypatch.setenv("XDG_CACHE_HOME", str(_sealed_homes / "packed"))
+    for variable in [name for name in os.environ if name.startswith("REDRAFT_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setattr(socket.socket, "connect", _loopback_only(socket.socket.connect))
+    monkeypatch.setattr(socket.socket, "connect_ex", _loopback_only(socket.socket.connect_ex))
+
+
+def _loopback_only(connect: Callable[[socket.socket, Any], Any]) -> Callable[[socket.socket, Any], Any]:
+    def guarded(self: socket.socket, address: Any) -> Any:
+        inet = self.family in (socket.AF_INET, socket.AF_INET6)
+        if inet and address[0] not in ("localhost", "::1") and not str(address[0]).startswith("127."):
+            pytest.fail(f"a test tried to reach {address[0]}")
+        return connect(self, address)
+
+    return guarded
 
 
 def _weights(name: str) -> Path:
