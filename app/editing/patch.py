@@ -1,7 +1,7 @@
 """Hunks as a unified diff, in bytes that `git apply` and `patch` take.
 
-Knows nothing of decisions or writing. Invariant: a patch of an `is_exact` document, parsed back by an independent parser
-and applied to the source, gives the very bytes that joining the hunks gives; this is checked before anyone sees it.
+Knows nothing of decisions or writing. Invariant: a patch of an `is_exact` document, parsed back by another parser and
+applied to the source, gives the very bytes that joining the hunks gives; this is checked before anyone sees it.
 """
 
 import os

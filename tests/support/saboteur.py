@@ -72,7 +72,7 @@ class Saboteur(Filesystem):
 
 
 class Dying(Saboteur):
-    """Kills the process right before or right after its n-th call; a write is cut in the middle."""
+    """Kills the process right before or right after its n-th call; a write killed "before" is cut in the middle."""
 
     def __init__(self, calls_left: int, after: bool) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Dying(Saboteur):
             die()
 
     def write(self, fd: int, data: bytes) -> None:
-        if self._left == 1:
+        if self._left == 1 and not self._die_after:
             os.write(fd, data[: len(data) // 2])
         super().write(fd, data)
 
