@@ -244,9 +244,9 @@ class Journal:
         return True
 
     def _names(self) -> list[re.Match[str]]:
-        if not self.folder.is_dir():
-            return []
         with self._errors("read"):
+            if not self.folder.is_dir():
+                return []
             found = [_NAME.fullmatch(name) for name in os.listdir(self.folder)]
         return [match for match in found if match]
 
