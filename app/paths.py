@@ -55,6 +55,8 @@ def private_dir(folder: Path) -> Path:
         found = folder.stat()
     except OSError as error:
         raise SettingsError(f"The folder {shown(folder)} cannot be made: {error.strerror}.") from error
+    if not stat.S_ISDIR(found.st_mode):
+        raise SettingsError(f"{shown(folder)} is not a folder; move it out of the way.")
     if found.st_uid != os.geteuid():
         raise SettingsError(f"The folder {shown(folder)} belongs to another user; set XDG_STATE_HOME to one of yours.")
     if stat.S_IMODE(found.st_mode) != 0o700:

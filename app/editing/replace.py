@@ -140,13 +140,18 @@ def _exchange(fs: Filesystem, folder: int, temporary: str, name: str, before: Sn
 def _take_back(entry: Entry, journal: Journal, fs: Filesystem, cause: BaseException) -> None:
     """After a failure: leave the file as it was, and say so if that cannot be done."""
     settlement = _settled(entry, journal, fs, take_back=True)
-    if settlement.outcome is Outcome.BOTH_STAY:
-        raise ConflictError(both_stay_sentence(settlement.entry)) from cause
-    if settlement.outcome is not Outcome.TAKEN_BACK:
-        raise FileUnwritableError(
-            f"{shown(entry.path)} was written, but the system reported an error afterwards ({cause}); "
-            f"`redraft undo` takes it back."
-        ) from cause
+    match settlement.outcome:
+        case Outcome.TAKEN_BACK:
+            return
+        case Outcome.APPLIED:
+            raise FileUnwritableError(
+                f"{shown(entry.path)} was written, but the system reported an error afterwards ({cause}); "
+                "`redraft undo` takes it back."
+            ) from cause
+        case Outcome.APPLIED_THEN_CHANGED:
+            raise _changed_after(settlement) from cause
+        case Outcome.BOTH_STAY:
+            raise ConflictError(both_stay_sentence(settlement.entry)) from cause
 
 
 def _settled(entry: Entry, journal: Journal, fs: Filesystem, *, take_back: bool) -> Settlement:
@@ -165,10 +170,7 @@ def _read_back(settlement: Settlement, said: str) -> bytes:
         case Outcome.APPLIED:
             return settlement.read_back
         case Outcome.APPLIED_THEN_CHANGED:
-            raise ConflictError(
-                f"{said} was written, and another program changed it right afterwards; its change was kept, and the "
-                f"bytes from before and ours are in the journal as {settlement.entry.id}."
-            )
+            raise _changed_after(settlement)
         case Outcome.TAKEN_BACK:
             raise _changed(said)
         case Outcome.BOTH_STAY:
@@ -227,6 +229,13 @@ def _busy(said: str) -> FileBusyError:
 
 def _changed(said: str) -> ConflictError:
     return ConflictError(f"{said} was changed by another program meanwhile; its change was kept, nothing was written.")
+
+
+def _changed_after(settlement: Settlement) -> ConflictError:
+    return ConflictError(
+        f"{shown(settlement.entry.path)} was written, and another program changed it right afterwards; its change was "
+        f"kept, and the bytes from before and ours are in the journal as {settlement.entry.id}."
+    )
 
 
 def _gone(said: str) -> ConflictError:

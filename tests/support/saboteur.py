@@ -21,6 +21,8 @@ class Saboteur(Filesystem):
         self.before: dict[str, Callable[[], None]] = {}
         self.after: dict[str, Callable[[], None]] = {}
         self.calls: list[str] = []
+        self.held = Lease(None)
+        """The lease that is held, while one is."""
         self._leases = leases
 
     @contextmanager
@@ -67,8 +69,8 @@ class Saboteur(Filesystem):
         if not self._leases:  # as on file systems without them
             yield Lease(None)
             return
-        with super().lease(folder, name) as lease:
-            yield lease
+        with super().lease(folder, name) as self.held:
+            yield self.held
 
 
 class Dying(Saboteur):

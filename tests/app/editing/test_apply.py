@@ -369,27 +369,38 @@ def test_a_file_open_for_writing_is_left_alone(path: Path, journal: Journal) -> 
 @pytest.mark.parametrize("moment", ["fsync", "exchange"])
 def test_a_writer_that_comes_meanwhile_gets_the_file_it_opened(path: Path, journal: Journal, moment: str) -> None:
     """Its open waits for our lease; whatever it then writes must be in the file that the name leads to."""
-    arrived, wrote = threading.Event(), threading.Event()
 
     def write() -> None:
-        arrived.set()
-        with path.open("ab") as writer:
-            writer.write(b"theirs\n")
-        wrote.set()
+        with path.open("ab") as file:
+            file.write(b"theirs\n")
 
     def start() -> None:
-        threading.Thread(target=write).start()
-        assert arrived.wait(10)
-        with pytest.raises(BlockingIOError):
-            # The kernel has marked the lease as wanted once an open that may not wait is turned away.
-            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        writer.start()
+        while not fs.held.writer_waits():
+            assert writer.is_alive()
 
+    writer = threading.Thread(target=write)
     fs = Saboteur()
     fs.before[moment] = start
     with pytest.raises(FileBusyError):
         apply_hunks(*edit_of(path), journal, fs=fs)
-    assert wrote.wait(10)
+    writer.join()
     assert (path.read_bytes(), others(path.parent), states(journal)) == (OLD + b"theirs\n", ["f.py"], [])
+
+
+def test_a_writer_that_comes_right_after_the_exchange(path: Path, journal: Journal) -> None:
+    """It opens the new file; the open of the old one that was turned away lost nothing."""
+
+    def come() -> None:
+        with pytest.raises(BlockingIOError):
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        fs.after["exchange"] = lambda: path.write_bytes(b"theirs\n") and None
+
+    fs = Saboteur()
+    fs.before["exchange"] = come
+    with pytest.raises(ConflictError, match="was written, and another program changed it"):
+        apply_hunks(*edit_of(path), journal, fs=fs)
+    assert (path.read_bytes(), others(path.parent), states(journal)) == (b"theirs\n", ["f.py"], [State.APPLIED])
 
 
 # --- the system refuses -----------------------------------------------------------------------------------------------
