@@ -31,6 +31,10 @@ _C_FUNCTION = re.compile(
 )
 _SHELL_FUNCTION = re.compile(rf"^\s*({_NAME})\s*\(\)")
 _IMPORT = re.compile(r"^\s*(?:import|use|using|from|(?:const|let|var)\s.*\brequire\b|pub use)\b")
+# Names in parentheses before a body are parameters, unless the word before is one of these.
+_BRACED = re.compile(r"(\w*)\s*\(([^()]*)\)\s*(?:=>|\{)")
+_CONDITIONS = "if while switch for foreach elif until when match with".split()
+_HEADER = re.compile(r"\b(?:function|func|fn|def|fun|sub)\b[^(\n]*\(([^()]*)\)")
 _GO_IMPORT = re.compile(r'^\s*(?:(\w+)\s+)?"(?:[^"]*/)?([A-Za-z_]\w*)"$')
 
 
@@ -164,17 +168,13 @@ def _is_used(name: str, code: str) -> bool:
 
 def _is_bound(name: str, code: str) -> bool:
     """True if any occurrence looks like a definition, a parameter or an import."""
-    word = rf"(?<![\w$.]){re.escape(name)}(?![\w$])"
-    if re.search(rf"{word}\s*(?::=|=(?![=>])|=>|:(?!:)|\))\s*(?:=>)?", code) and not _only_argument(name, code):
+    word = re.compile(rf"(?<![\w$.]){re.escape(name)}(?![\w$])")
+    if re.search(rf"{word.pattern}\s*(?::=|=(?![=>])|=>|:(?!:))", code):
         return True
-    for match in re.finditer(rf"([\w$>\]*&}}#])[ \t*&]+{word}", code):
-        before = re.search(r"[\w$#]+$", code[: match.start(1) + 1])
-        if before is None or before[0] not in _KEYWORDS_BEFORE_A_USE:
+    for before in re.finditer(rf"([\w$#]*[\w$>\]*&}}#])[ \t*&]+{word.pattern}", code):
+        if before[1] not in _KEYWORDS_BEFORE_A_USE:
             return True
-    return any(re.search(word, line) for line in code.split("\n") if _IMPORT.match(line))
-
-
-def _only_argument(name: str, code: str) -> bool:
-    """True if the name stands before a `)` only as an argument of calls, never before `=`, `:` or an arrow."""
-    word = rf"(?<![\w$.]){re.escape(name)}(?![\w$])"
-    return re.search(rf"{word}\s*(?::=|=(?![=>])|=>|:(?!:)|\)\s*(?:=>|\{{))", code) is None
+    parameters = [match[2] for match in _BRACED.finditer(code) if match[1] not in _CONDITIONS]
+    parameters += _HEADER.findall(code)
+    imports = [line for line in code.split("\n") if _IMPORT.match(line)]
+    return any(word.search(text) for text in (*parameters, *imports))
