@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass
 from io import TextIOWrapper
-from typing import BinaryIO, Literal, TextIO, TypeVar, cast
+from typing import BinaryIO, TextIO, TypeVar
 
 from app.editing.apply import apply_hunks
 from app.editing.document import Document, open_bytes, open_document, require_replaceable
@@ -83,15 +83,14 @@ class Streams:
 
 
 def standard_streams() -> Streams:
-    """The process's own. A stream that was closed before we started reads and writes nothing."""
-    stdin, stdout, stderr = (_opened(sys.stdin, "r"), _opened(sys.stdout, "w"), _opened(sys.stderr, "w"))
-    stdout.reconfigure(errors="backslashreplace")  # what the terminal's encoding lacks is spelled out, as on stderr
-    interactive = all(stream.isatty() for stream in (stdin, stdout, stderr))
-    return Streams(cast(BinaryIO, stdin.buffer), stdout, cast(BinaryIO, stdout.buffer), stderr, interactive)
-
-
-def _opened(stream: TextIO | None, mode: Literal["r", "w"]) -> TextIOWrapper:
-    return stream if isinstance(stream, TextIOWrapper) else open(os.devnull, mode, encoding="utf-8")
+    """The process's own. One that was closed before we started reads or writes nothing."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal's encoding may lack what a file has
+    interactive = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    return Streams(sys.stdin.buffer, sys.stdout, sys.stdout.buffer, sys.stderr, interactive)
 
 
 def hush_joined_stderr() -> None:
