@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,15 @@ def journal(tmp_path: Path) -> Journal:
 
 def states(journal: Journal) -> list[State]:
     return [entry.state for entry in journal.entries()]
+
+
+def write_in_place(path: Path, data: bytes) -> Callable[[], None]:
+    """As careless programs save: the same file gets other bytes."""
+
+    def save() -> None:
+        path.write_bytes(data)
+
+    return save
 
 
 def save_by_rename(path: Path, data: bytes) -> Callable[[], None]:
@@ -133,6 +143,25 @@ def test_extended_attributes_are_kept(path: Path, journal: Journal) -> None:
     assert os.getxattr(path, "user.note") == b"\0kept"
     undo_edit(str(path), journal)
     assert os.getxattr(path, "user.note") == b"\0kept"
+
+
+def access_list(user: int) -> bytes:
+    """A POSIX access list in the kernel's own form: owner, one more user, group, mask, others."""
+    entries = [(1, 6, -1), (2, 6, user), (4, 4, -1), (0x10, 6, -1), (0x20, 4, -1)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+
+
+def test_access_lists_are_kept_and_none_is_inherited(path: Path, journal: Journal) -> None:
+    plain = path.with_name("plain.py")
+    plain.write_bytes(OLD)
+    set_xattr(path, "system.posix_acl_access", access_list(12345))
+    set_xattr(path.parent, "system.posix_acl_default", access_list(54321))
+    for file in (path, plain):
+        before = os.listxattr(file), file.stat().st_mode
+        apply_hunks(*edit_of(file), journal)
+        assert (os.listxattr(file), file.stat().st_mode) == before
+    assert os.getxattr(path, "system.posix_acl_access") == access_list(12345)
+    assert os.listxattr(plain) == []
 
 
 def test_what_cannot_be_kept_is_refused(path: Path, journal: Journal) -> None:
@@ -285,7 +314,7 @@ def test_mode_changed_between_the_last_hash_and_the_exchange(path: Path, journal
 
 def test_written_in_place_where_there_are_no_leases(path: Path, journal: Journal) -> None:
     fs = Saboteur(leases=False)
-    fs.before["exchange"] = lambda: path.write_bytes(b"theirs\n") and None
+    fs.before["exchange"] = write_in_place(path, b"theirs\n")
     with pytest.raises(ConflictError):
         apply_hunks(*edit_of(path), journal, fs=fs)
     assert (path.read_bytes(), others(path.parent)) == (b"theirs\n", ["f.py"])
@@ -394,7 +423,7 @@ def test_a_writer_that_comes_right_after_the_exchange(path: Path, journal: Journ
     def come() -> None:
         with pytest.raises(BlockingIOError):
             os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
-        fs.after["exchange"] = lambda: path.write_bytes(b"theirs\n") and None
+        fs.after["exchange"] = write_in_place(path, b"theirs\n")
 
     fs = Saboteur()
     fs.before["exchange"] = come
