@@ -182,7 +182,7 @@ def stats_fields(stats: Stats) -> dict[str, object]:
         },
         "by_provenance": stats.by_provenance,
         "peak_rss_bytes": stats.peak_rss_bytes,
-        "mean_logprob": None,
+        "mean_logprob": stats.mean_logprob,
     }
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from editor_engine.config import EngineConfig
+from editor_engine.decode.choosing import Chooser
 from editor_engine.decode.meter import Meter
 from editor_engine.decode.plain import PLAIN_ORIGIN, plain
 from editor_engine.decode.prefill import common_prefix, prefill
@@ -23,6 +24,7 @@ from editor_engine.draft.chain import ChainDrafter
 from editor_engine.draft.drafter import Draft, Drafter
 from editor_engine.errors import CancelledError, ContextOverflowError, RequestError, UnsupportedModelError
 from editor_engine.events import EngineEvent, Finished, Pass, Started
+from editor_engine.models.sampling import Sampling
 from editor_engine.models.target import ModelInfo, TargetModel
 from editor_engine.requests import CancelFlag, CompletionRequest
 from editor_engine.text.chat_template import render_prompt
@@ -92,6 +94,8 @@ class Engine:
         """Render the chat template and tokenise prompt and source. Raises RequestError on an empty conversation."""
         if not request.messages:
             raise RequestError("A request needs at least one message.")
+        if not (0 <= request.temperature < float("inf") and request.seed >= 0 and request.max_tokens >= 0):
+            raise RequestError("Temperature, seed and max_tokens of a request cannot be negative.")
         tokenizer = self._tokenizer
         bos = "" if tokenizer.bos_id is None else tokenizer.token_bytes(tokenizer.bos_id).decode()
         eos = tokenizer.token_bytes(tokenizer.eos_id).decode()
@@ -107,7 +111,7 @@ class Engine:
         return len(tokens.prompt), len(tokens.source)
 
     def complete(self, request: CompletionRequest, cancel: CancelFlag | None = None) -> Iterator[EngineEvent]:
-        """Decode greedily; yields Started, Prefill, Pass, Text and at last Finished.
+        """Decode; yields Started, Prefill, Pass, Text and at last Finished.
 
         Leaving the iterator stops the work. Raises RequestError, ContextOverflowError, NumericsError.
         """
@@ -125,21 +129,24 @@ class Engine:
         meter = Meter(self._clock)
         tokens = self.tokenise(request)
         reply = self._new_reply(request, tokens)
+        choose = Chooser(self._model, Sampling(request.temperature, request.seed), request.score)
         stop_ids = self._tokenizer.stop_ids
         drafter = self._make_drafter(tokens.prompt, tokens.source, stop_ids) if request.draft else None
         try:
-            first = yield from self._prefill(tokens, meter)
+            first = yield from self._prefill(tokens, choose, meter)
             if request.max_tokens > 0:
+                choose.emitted(1)
                 reply.push(first)
                 origins = drafter.observe(Draft(), 0, [first], None) if drafter else [PLAIN_ORIGIN]
                 meter.first_token(origins)
                 yield from reply.take_text(origins, tokens.source_lines)
                 if drafter:
-                    passes = speculate(self._model, first, drafter, reply, stop_ids, self._clock)
+                    passes = speculate(self._model, choose, first, drafter, reply, stop_ids, self._clock)
                 else:
-                    passes = plain(self._model, first, reply, self._clock)
+                    passes = plain(choose, first, reply, self._clock)
                 for record in passes:
                     meter.decoded(record)
+                    choose.emitted(len(record.emitted))
                     yield _pass_event(record, tokens.source_lines)
                     yield from reply.take_text(record.origins, tokens.source_lines)
                     if cancel.is_set():
@@ -149,7 +156,7 @@ class Engine:
             yield from reply.take_text([], tokens.source_lines)
         finally:
             self._cached = [*tokens.prompt, *reply.ids][: self._model.length]
-        yield Finished(reply.finish_reason, tuple(reply.ids), meter.stats(len(reply.ids)))
+        yield Finished(reply.finish_reason, tuple(reply.ids), meter.stats(len(reply.ids), choose.mean_logprob))
 
     def _new_reply(self, request: CompletionRequest, tokens: TokenisedRequest) -> Reply:
         room = self.info.context_length - len(tokens.prompt)
@@ -165,13 +172,13 @@ class Engine:
             min(request.max_tokens, room),
         )
 
-    def _prefill(self, tokens: TokenisedRequest, meter: Meter) -> Generator[EngineEvent, None, int]:
+    def _prefill(self, tokens: TokenisedRequest, choose: Chooser, meter: Meter) -> Generator[EngineEvent, None, int]:
         cached = min(common_prefix(self._cached, tokens.prompt), len(tokens.prompt) - 1)
         self._model.truncate(cached)
         self._cached = tokens.prompt[:cached]
         yield Started(len(tokens.prompt), cached, len(tokens.source))
         meter.prefill_starts(len(tokens.prompt), cached)
-        return (yield from prefill(self._model, tokens.prompt, cached))
+        return (yield from prefill(self._model, choose, tokens.prompt, cached))
 
 
 def _pass_event(record: PassRecord, source_lines: Sequence[int]) -> Pass:

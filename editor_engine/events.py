@@ -115,6 +115,8 @@ class Stats:
     """Drafter name to (drafted, accepted)."""
     by_provenance: dict[Provenance, int] = field(default_factory=dict)
     peak_rss_bytes: int | None = None
+    mean_logprob: float | None = None
+    """Mean log-likelihood of the output under the model, nats per token; None where logits were not scored."""
 
     @property
     def acceptance(self) -> float | None:

@@ -20,7 +20,7 @@ class Message:
 
 @dataclass(frozen=True)
 class CompletionRequest:
-    """One greedy completion. Text positions are characters, lengths are tokens."""
+    """One completion. Text positions are characters, lengths are tokens."""
 
     messages: tuple[Message, ...]
     """The conversation, rendered by the model's own chat template."""
@@ -39,6 +39,12 @@ class CompletionRequest:
     are dropped. Empty: no anchor."""
     anchor_blank_lines: int = 0
     """At most so many blank lines right before the anchor are dropped with it."""
+    temperature: float = 0.0
+    """0 is greedy; above 0 tokens are drawn, by a generator keyed by (seed, position)."""
+    seed: int = 0
+    """Of the draws; not negative."""
+    score: bool = False
+    """Report the mean log-likelihood of the output; costs a pass over the full logits of every token."""
     draft: bool = True
     """Draft from source, prompt and output, and verify many tokens in one pass. The output is the same either way."""
 

@@ -57,7 +57,7 @@ class Meter:
     def _count(self, origins: Sequence[Origin]) -> None:
         self._origins.update(origin.provenance for origin in origins)
 
-    def stats(self, output_tokens: int) -> Stats:
+    def stats(self, output_tokens: int, mean_logprob: float | None) -> Stats:
         """Everything so far; rates are None where nothing was timed."""
         first, last = self._first_emission, self._last_emission
         prefill_s = None if first is None else first - self._prefill_started
@@ -76,4 +76,5 @@ class Meter:
             by_drafter=dict(self._drafts),
             by_provenance=dict(self._origins),
             peak_rss_bytes=peak_rss_bytes(),
+            mean_logprob=mean_logprob,
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 
+from editor_engine.decode.speculate import Choose
 from editor_engine.events import Prefill
 from editor_engine.models.target import TargetModel
 
@@ -16,8 +17,8 @@ def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
     return count
 
 
-def prefill(model: TargetModel, prompt: Sequence[int], cached: int) -> Generator[Prefill, None, int]:
-    """Forward `prompt[cached:]` (at least one token); yields progress, returns the greedy first output token.
+def prefill(model: TargetModel, choose: Choose, prompt: Sequence[int], cached: int) -> Generator[Prefill, None, int]:
+    """Forward `prompt[cached:]` (at least one token); yields progress, returns the first output token.
 
     The cache must hold exactly `prompt[:cached]`. How the prompt is cut into passes never changes a bit.
     """
@@ -27,6 +28,6 @@ def prefill(model: TargetModel, prompt: Sequence[int], cached: int) -> Generator
     for start in range(cached, len(prompt), model.rows):
         rows = prompt[start : start + model.rows]
         last = start + len(rows) == len(prompt)
-        choices = model.forward(rows, head_rows=1 if last else 0)
+        choices = choose(rows, 1) if last else model.forward(rows, head_rows=0)
         yield Prefill(start + len(rows) - cached, total)
     return choices[-1]

@@ -9,7 +9,7 @@ Invariant: the emitted tokens are those of `plain.py`, whatever the drafter prop
 Stage after this one: `editor_engine.engine` turns tokens into text and events.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -46,8 +46,13 @@ class PassRecord:
     seconds: float
 
 
+Choose = Callable[[Sequence[int], int], list[int]]
+"""(tokens, head rows) -> the model's own choice after each of the last `head rows` tokens, which are then cached."""
+
+
 def speculate(
     model: TargetModel,
+    choose: Choose,
     first: int,
     drafter: Drafter,
     sink: TokenSink,
@@ -67,7 +72,7 @@ def speculate(
 
         started = clock()
         before = model.length
-        choices = model.forward([last, *draft.tokens], head_rows=1 + len(draft.tokens))
+        choices = choose([last, *draft.tokens], 1 + len(draft.tokens))
         accepted = accepted_count(draft.tokens, choices)
         model.truncate(before + 1 + accepted)
 

@@ -6,7 +6,10 @@ before it and on nothing else, neither on how many rows a pass had nor on what w
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:  # numpy: 0.1 s that the light records around this protocol must not pay
+    from editor_engine.models.sampling import Sampling, Scored
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,12 @@ class TargetModel(Protocol):
 
         Raises CancelledError after `interrupt`, with the cache as it was before the call; NumericsError on NaN or
         infinity; ContextOverflowError when the cache has no room; OutOfMemoryError.
+        """
+
+    def sample(self, tokens: Sequence[int], *, head_rows: int, sampling: "Sampling") -> "list[Scored]":
+        """`forward` with the full logits scored: chosen by `sampling`, keyed by each token's own position.
+
+        At temperature 0 the tokens are those of `forward`.
         """
 
     def truncate(self, length: int) -> None:

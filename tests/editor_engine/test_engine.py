@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from editor_engine.config import EngineConfig
@@ -11,6 +12,7 @@ from editor_engine.draft.drafter import Draft, Origin
 from editor_engine.engine import Engine
 from editor_engine.errors import ContextOverflowError, ModelMissingError, RequestError
 from editor_engine.events import EngineEvent, Finished, FinishReason, Pass, Prefill, Provenance, Started, Text
+from editor_engine.models.native.model import NativeModel
 from editor_engine.requests import CancelFlag, CompletionRequest, Message
 from tests.support.tiny_gguf import write_tiny
 
@@ -72,6 +74,49 @@ def test_a_random_drafter_changes_nothing(model_path: Path, engine: Engine) -> N
     hostile = Engine.load(EngineConfig(model_path, threads=2))
     hostile._make_drafter = Random
     assert finished(hostile.complete(request())).token_ids == finished(engine.complete(request())).token_ids
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 5.0])
+@pytest.mark.parametrize("seed", [0, 1, 2**70])
+def test_drawn_ids_are_the_same_drafted_or_not(engine: Engine, temperature: float, seed: int) -> None:
+    def run(draft: bool) -> Finished:
+        return finished(engine.complete(request(draft=draft, temperature=temperature, seed=seed)))
+
+    drafted, plain = run(True), run(False)
+    assert drafted.token_ids == plain.token_ids
+    assert drafted.stats.mean_logprob == pytest.approx(plain.stats.mean_logprob, rel=1e-12)
+
+
+def test_the_seed_matters_above_temperature_0_only(engine: Engine) -> None:
+    def run(temperature: float, seed: int) -> tuple[int, ...]:
+        return finished(engine.complete(request(temperature=temperature, seed=seed))).token_ids
+
+    assert len({run(2.0, seed) for seed in range(4)}) == 4
+    assert len({run(0.0, seed) for seed in range(4)}) == 1
+
+
+def test_scoring_changes_no_token_and_is_the_mean_of_the_tokens(engine: Engine) -> None:
+    fast = finished(engine.complete(request()))
+    scored = finished(engine.complete(request(score=True)))
+    assert fast.stats.mean_logprob is None
+    assert scored.token_ids == fast.token_ids
+    prompt = engine.tokenise(request()).prompt
+    model = engine._model
+    assert isinstance(model, NativeModel)
+    total = 0.0
+    for at, token in enumerate(scored.token_ids):
+        model.truncate(0)
+        ahead = [*prompt, *scored.token_ids[:at]]
+        for start in range(0, len(ahead), model.rows):
+            logits = model.score(ahead[start : start + model.rows], head_rows=1)[0].astype(float)
+        total += logits[token] - logits.max() - np.log(np.exp(logits - logits.max()).sum())
+    assert scored.stats.mean_logprob == pytest.approx(total / len(scored.token_ids), rel=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [{"temperature": -1.0}, {"temperature": float("nan")}, {"seed": -1}])
+def test_a_request_that_makes_no_sense_is_refused(engine: Engine, wrong: dict[str, float]) -> None:
+    with pytest.raises(RequestError):
+        list(engine.complete(request(**wrong)))  # type: ignore[arg-type]
 
 
 def test_events_come_in_order_and_cover_the_text(engine: Engine) -> None:

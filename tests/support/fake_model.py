@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Sequence
 
 from editor_engine.errors import CancelledError
+from editor_engine.models.sampling import Sampling, Scored
 from editor_engine.models.target import ModelInfo
 
 NextToken = Callable[[Sequence[int]], int]
@@ -69,6 +70,10 @@ class FakeModel:
             self.cache.append(token)
             choices.append(self._next(self.cache))
         return choices[len(choices) - head_rows :]
+
+    def sample(self, tokens: Sequence[int], *, head_rows: int, sampling: Sampling) -> list[Scored]:
+        choices = self.forward(tokens, head_rows=head_rows)
+        return [Scored(choice, -float(choice)) for choice in choices]
 
     def truncate(self, length: int) -> None:
         assert 0 <= length <= len(self.cache)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from editor_engine.kernels import MAX_ROWS, Model
+from editor_engine.models.sampling import Sampling, Scored, choose
 from editor_engine.models.target import ModelInfo
 
 
@@ -45,6 +46,12 @@ class NativeModel:
     def score(self, tokens: Sequence[int], *, head_rows: int) -> npt.NDArray[np.float32]:
         """`forward` that returns logits instead of their greatest: float32 [head_rows, vocabulary]."""
         return self._core.forward_logits(tokens, head_rows)[1]
+
+    def sample(self, tokens: Sequence[int], *, head_rows: int, sampling: Sampling) -> list[Scored]:
+        """`forward` with the full logits scored (`TargetModel`)."""
+        first = self.length + len(tokens) - head_rows + 1
+        logits = self.score(tokens, head_rows=head_rows)
+        return [choose(row, sampling, first + index) for index, row in enumerate(logits)]
 
     def truncate(self, length: int) -> None:
         """Forget every token from position `length` on. Raises RequestError when there are fewer."""

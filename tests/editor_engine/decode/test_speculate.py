@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from editor_engine.decode.plain import plain
-from editor_engine.decode.speculate import PassRecord, speculate
+from editor_engine.decode.speculate import Choose, PassRecord, speculate
 from editor_engine.decode.verify import accepted_count, usable_draft
 from editor_engine.draft.chain import ChainDrafter
 from editor_engine.draft.drafter import Draft, Drafter, Origin
@@ -71,6 +71,10 @@ class Truthful(Hostile):
         return super().observe(draft, accepted, emitted, pass_s)
 
 
+def greedy(model: FakeModel) -> Choose:
+    return lambda tokens, head_rows: model.forward(tokens, head_rows=head_rows)
+
+
 def start(prompt: Sequence[int], rows: int, context: int = 4096) -> tuple[FakeModel, int]:
     model = FakeModel(pseudo_random(64), rows=rows, context=context)
     first = 0
@@ -83,7 +87,7 @@ def run_plain(prompt: Sequence[int], limit: int) -> list[int]:
     model, first = start(prompt, 8)
     sink = ListSink(limit)
     sink.push(first)
-    list(plain(model, first, sink, itertools.count().__next__))
+    list(plain(greedy(model), first, sink, itertools.count().__next__))
     return sink.ids
 
 
@@ -92,7 +96,7 @@ def run_drafted(prompt: Sequence[int], limit: int, drafter: Drafter | None, rows
     drafter = drafter or Truthful(model, first)
     sink = ListSink(limit)
     sink.push(first)
-    records = list(speculate(model, first, drafter, sink, {STOP}, itertools.count().__next__))
+    records = list(speculate(model, greedy(model), first, drafter, sink, {STOP}, itertools.count().__next__))
     check_records(records, sink.ids)
     assert model.cache == [*prompt, *sink.ids[:-1]]
     return sink.ids, model
@@ -144,7 +148,7 @@ def test_a_full_context_ends_drafting_not_the_loop() -> None:
     sink.push(first)
     rng = random.Random(1)
     drafter = Hostile([[rng.randrange(64) for _ in range(30)] for _ in range(5)])
-    list(speculate(model, first, drafter, sink, {STOP}, itertools.count().__next__))
+    list(speculate(model, greedy(model), first, drafter, sink, {STOP}, itertools.count().__next__))
     assert sink.ids == run_plain(prompt, 17)
 
 
@@ -152,7 +156,7 @@ def test_a_consumer_that_leaves_finds_the_cache_whole() -> None:
     model, first = start([4, 5], 8)
     sink = ListSink(50)
     sink.push(first)
-    passes = speculate(model, first, Truthful(model, first), sink, {STOP}, itertools.count().__next__)
+    passes = speculate(model, greedy(model), first, Truthful(model, first), sink, {STOP}, itertools.count().__next__)
     next(passes)
     next(passes)
     passes.close()  # type: ignore[attr-defined]

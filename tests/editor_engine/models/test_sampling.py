@@ -1,0 +1,51 @@
+"""Draws follow the model's distribution, are keyed by seed and position, and can be repeated."""
+
+import numpy as np
+import pytest
+
+from editor_engine.models.sampling import Sampling, choose, uniform
+
+
+def softmax(logits: np.ndarray, temperature: float) -> np.ndarray:
+    scaled = np.exp((logits - logits.max()).astype(float) / temperature)
+    return scaled / scaled.sum()
+
+
+LOGITS = np.array([2.0, -1.0, 0.5, 0.5, -30.0, 1.0], np.float32)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("along", ["positions", "seeds"])
+def test_draws_follow_the_softmax(temperature: float, along: str) -> None:
+    count = 20_000
+    counts = np.zeros(len(LOGITS))
+    for index in range(count):
+        seed, position = (7, index) if along == "positions" else (index, 7)
+        counts[choose(LOGITS, Sampling(temperature, seed), position).token] += 1
+    expected = softmax(LOGITS, temperature) * count
+    likely = expected > 5
+    chi_square = ((counts - expected)[likely] ** 2 / expected[likely]).sum()
+    # 4 degrees of freedom: the draws are fixed by their keys, so this holds always or never; 18.5 is p = 0.001.
+    assert chi_square < 18.5
+    assert counts[~likely].sum() <= 5
+
+
+def test_temperature_0_takes_the_greatest_and_the_lowest_of_ties() -> None:
+    assert choose(np.array([1.0, 3.0, 3.0], np.float32), Sampling(0.0, 5), 9).token == 1
+
+
+def test_the_log_likelihood_is_that_of_temperature_1() -> None:
+    drawn = choose(LOGITS, Sampling(0.7, 3), 11)
+    assert drawn.logprob == pytest.approx(float(np.log(softmax(LOGITS, 1.0)[drawn.token])), rel=1e-12)
+
+
+def test_a_token_without_mass_is_never_drawn() -> None:
+    logits = np.array([0.0, -1e30, 0.0, -1e30], np.float32)
+    assert {choose(logits, Sampling(1.0, seed), 0).token for seed in range(300)} == {0, 2}
+
+
+def test_a_draw_belongs_to_its_key() -> None:
+    draws = {(seed, position): uniform(seed, position) for seed in range(5) for position in range(5)}
+    assert len(set(draws.values())) == 25
+    assert all(uniform(*key) == draw and 0 <= draw < 1 for key, draw in draws.items())
+    assert uniform(1234, 5678) == 0.6025984725322118
