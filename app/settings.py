@@ -114,5 +114,9 @@ def _file_values(path: Path) -> dict[str, object]:
 def _flatten(table: Mapping[str, object], prefix: str) -> list[tuple[str, object]]:
     pairs: list[tuple[str, object]] = []
     for name, value in table.items():
-        pairs += _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+        path = prefix + name
+        if isinstance(value, dict) and (value or any(key.startswith(f"{path}.") for key in _KEYS)):
+            pairs += _flatten(value, f"{path}.")
+        else:  # an empty table of an unknown name is a typing mistake as well
+            pairs.append((path, value))
     return pairs

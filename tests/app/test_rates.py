@@ -1,0 +1,84 @@
+"""The rates of the last edit: kept per model, device and threads; never an error."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.editing.prompt import Budget
+from app.engine_client import EngineDescription
+from app.rates import Rates, last_rates, remember_rates
+from editor_engine.events import Stats
+
+ENGINE = EngineDescription("m", "a" * 64, "cpu", 2, "exact", "strict", 4096)
+STATS = Stats(100, 0, 50, 0.1, 200.0, 25.0, 1.0, 10, 40, 30)
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "redraft" / "rates.json"
+
+
+def test_unknown_before_the_first_edit(path: Path) -> None:
+    assert last_rates(ENGINE) is None
+
+
+def test_remembered_for_the_same_model_device_and_threads(path: Path) -> None:
+    remember_rates(ENGINE, STATS)
+    assert last_rates(ENGINE) == Rates(200.0, 25.0)
+    assert last_rates(replace(ENGINE, threads=1)) is None
+    assert last_rates(replace(ENGINE, sha256="b" * 64)) is None
+    assert last_rates(replace(ENGINE, device="cuda")) is None
+
+
+def test_the_newest_wins_and_others_stay(path: Path) -> None:
+    other = replace(ENGINE, threads=8)
+    remember_rates(other, STATS)
+    remember_rates(ENGINE, STATS)
+    remember_rates(ENGINE, replace(STATS, decode_tok_s=50.0))
+    assert last_rates(ENGINE) == Rates(200.0, 50.0)
+    assert last_rates(other) == Rates(200.0, 25.0)
+    assert [entry.name for entry in path.parent.iterdir()] == ["rates.json"]
+
+
+@pytest.mark.parametrize("stats", [replace(STATS, prefill_tok_s=None), replace(STATS, decode_tok_s=None)])
+def test_an_edit_that_did_not_measure_both_changes_nothing(path: Path, stats: Stats) -> None:
+    remember_rates(ENGINE, STATS)
+    remember_rates(ENGINE, stats)
+    assert last_rates(ENGINE) == Rates(200.0, 25.0)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff",
+        b"null",
+        json.dumps({f"{'a' * 64}/cpu/2": 3}).encode(),
+        json.dumps({f"{'a' * 64}/cpu/2": {"prefill_tok_s": "fast", "decode_tok_s": 1}}).encode(),
+        json.dumps({f"{'a' * 64}/cpu/2": {"prefill_tok_s": 0, "decode_tok_s": 1}}).encode(),
+        json.dumps({f"{'a' * 64}/cpu/2": {"prefill_tok_s": float("nan"), "decode_tok_s": 1}}).encode(),
+        json.dumps({f"{'a' * 64}/cpu/2": {"prefill_tok_s": 1}}).encode(),
+    ],
+)
+def test_a_damaged_file_means_unknown_and_heals(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data)
+    assert last_rates(ENGINE) is None
+    remember_rates(ENGINE, STATS)
+    assert last_rates(ENGINE) == Rates(200.0, 25.0)
+
+
+def test_a_cache_that_cannot_be_written_is_no_loss(path: Path) -> None:
+    path.parent.parent.mkdir(parents=True)
+    path.parent.write_text("a file where the folder should be")
+    remember_rates(ENGINE, STATS)
+    assert last_rates(ENGINE) is None
+
+
+def test_the_expected_time_of_an_edit() -> None:
+    assert Rates(200.0, 25.0).seconds(Budget(prompt=400, expected=100, context=4096)) == 6.0

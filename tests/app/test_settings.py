@@ -1,0 +1,178 @@
+"""Settings: defaults, file, environment, what wins, and that a typing mistake never passes silently."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from app.errors import ExitCode, SettingsError
+from app.settings import Settings, load_settings, settings_path
+from tests.support.headless_edit import CHANGED, assert_sentence
+from tests.support.scripted_client import ScriptedClient, fenced
+
+EVERY_KEY = """
+model = "qwen2.5-coder-0.5b"
+threads = 3
+
+[models]
+from_index = true
+
+[edit]
+strict = true
+draft = false
+"""
+
+
+def settings(tmp_path: Path, text: str, **environment: str) -> Settings:
+    path = tmp_path / "settings.toml"
+    path.write_text(text)
+    return load_settings(path, environment)
+
+
+def refusal(tmp_path: Path, text: str, **environment: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        settings(tmp_path, text, **environment)
+    sentence = str(caught.value)
+    assert_sentence(sentence)
+    return sentence
+
+
+def test_nothing_set_gives_the_defaults(tmp_path: Path) -> None:
+    assert load_settings(tmp_path / "none.toml", {"HOME": "/", "PATH": ""}) == Settings()
+
+
+def test_the_file_sets_every_key(tmp_path: Path) -> None:
+    assert settings(tmp_path, EVERY_KEY) == Settings("qwen2.5-coder-0.5b", 3, True, True, False)
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    found = settings(
+        tmp_path,
+        EVERY_KEY,
+        REDRAFT_MODEL="/models/other.gguf",
+        REDRAFT_THREADS="0",
+        REDRAFT_FROM_INDEX="no",
+        REDRAFT_STRICT="False",
+        REDRAFT_DRAFT="1",
+    )
+    assert found == Settings("/models/other.gguf", 0, False, False, True)
+
+
+def test_the_settings_file_is_where_it_should_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "redraft").mkdir()
+    (tmp_path / "redraft" / "settings.toml").write_text("threads = 7\n")
+    assert settings_path() == tmp_path / "redraft" / "settings.toml"
+    assert load_settings().threads == 7
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "modle = 'x'",
+        "[edit]\nstict = true",
+        "[edits]\nstrict = true",
+        "edit = true",
+        "[model]\nname = 'x'",
+        "[a.b]\nc=1",
+    ],
+)
+def test_an_unknown_key_is_named(tmp_path: Path, text: str) -> None:
+    sentence = refusal(tmp_path, text)
+    assert "unknown key" in sentence and "edit.strict" in sentence
+
+
+@pytest.mark.parametrize("text", ["[edits]", "[edit.more]", "[models]\n[extra]"])
+def test_an_unknown_table_is_an_error_even_when_empty(tmp_path: Path, text: str) -> None:
+    assert "unknown key" in refusal(tmp_path, text)
+
+
+def test_an_empty_table_we_know_is_none(tmp_path: Path) -> None:
+    assert settings(tmp_path, "[edit]\n[models]\n") == Settings()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model = ''",
+        "model = 3",
+        "threads = -1",
+        "threads = 1025",
+        "threads = true",
+        "threads = 'many'",
+        "threads = 1.5",
+        "[edit]\nstrict = 1",
+        "[edit]\ndraft = 'maybe'",
+        "model = ['a']",
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_wanted(tmp_path: Path, text: str) -> None:
+    assert "must be" in refusal(tmp_path, text)
+
+
+@pytest.mark.parametrize("value", ["", "-1", "1e3", "²", "99999999999"])
+def test_a_wrong_variable_is_named(tmp_path: Path, value: str) -> None:
+    assert "REDRAFT_THREADS must be" in refusal(tmp_path, "", REDRAFT_THREADS=value)
+
+
+def test_an_unknown_variable_is_named_with_those_there_are(tmp_path: Path) -> None:
+    sentence = refusal(tmp_path, "", REDRAFT_MODLE="x")
+    assert "REDRAFT_MODLE" in sentence and "REDRAFT_MODEL" in sentence
+
+
+@pytest.mark.parametrize("data", [b"threads = ", b"\xff\xfe", b"a = 1\na = 2", b"threads = \x00"])
+def test_a_file_that_is_no_toml(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_bytes(data)
+    with pytest.raises(SettingsError, match="not valid TOML") as caught:
+        load_settings(path, {})
+    assert_sentence(str(caught.value))
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load_settings(tmp_path, {})
+
+
+def test_an_edit_with_wrong_settings_is_exit_2(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("REDRAFT_SPEED", "fast")
+    assert main(["edit", str(file), "-i", "Do."]) == ExitCode.USAGE
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "REDRAFT_SPEED" in line
+    assert main(["edit", str(file), "-i", "Do.", "--json"]) == ExitCode.USAGE
+    (only,) = capfd.readouterr().out.splitlines()
+    assert json.loads(only)["error"]["code"] == "settings"
+
+
+def test_options_win_over_settings(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str | None, int]] = []
+    clients: list[ScriptedClient] = []
+
+    def native_client(model: str | None, threads: int) -> ScriptedClient:
+        asked.append((model, threads))
+        clients.append(ScriptedClient(fenced(CHANGED)))
+        return clients[-1]
+
+    monkeypatch.setattr("app.clients.in_process.native_client", native_client)
+    monkeypatch.setenv("REDRAFT_MODEL", "from-environment")
+    monkeypatch.setenv("REDRAFT_THREADS", "5")
+    monkeypatch.setenv("REDRAFT_DRAFT", "no")
+    edit = ["edit", str(file), "-i", "Do."]
+    assert main(edit) == 0
+    assert main([*edit, "--model", "from-option", "--threads", "0"]) == 0
+    monkeypatch.delenv("REDRAFT_DRAFT")
+    assert main(edit) == 0
+    assert main([*edit, "--no-draft"]) == 0
+    assert asked == [("from-environment", 5), ("from-option", 0), ("from-environment", 5), ("from-environment", 5)]
+    assert [client.requests[0].draft for client in clients] == [False, False, True, False]
+
+
+def test_strict_from_settings_blocks(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = CHANGED.replace("return 0.0\n", "return (0.0\n")
+    monkeypatch.setattr("app.clients.in_process.native_client", lambda *_: ScriptedClient(fenced(broken)))
+    assert main(["edit", str(file), "-i", "Do."]) == ExitCode.OK
+    monkeypatch.setenv("REDRAFT_STRICT", "yes")
+    assert main(["edit", str(file), "-i", "Do."]) == ExitCode.REFUSED
