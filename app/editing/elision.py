@@ -6,10 +6,11 @@ source has is never a placeholder.
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain, islice, takewhile
 
 from app.editing.language import Language
 from app.editing.lost_lines import LEAST_RUN, LostRun, has_word, indent, key
@@ -64,9 +65,9 @@ def find_elisions(
         if stand_ins and not run.rewritten:
             found.append(Elision(run.lines, stand_ins[0]))
             continue
-        place = next((at for at in stand_ins if _left_out(source, result, run, at, comments, placeholders)), None)
-        if place is not None:
-            found.append(Elision(run.lines, place))
+        places = _left_out(source, result, run, stand_ins, comments, placeholders) if stand_ins else []
+        if places:
+            found.append(Elision(run.lines, places[0]))
     plain = [run for run in runs if not run.rewritten and not any(run.lines == one.lost for one in found)]
     lost: Collection[int] = {at for run in plain for at in run.lines}
     names = tuple(dangling_names(source, result, lost, language)) if lost else ()
@@ -90,51 +91,62 @@ def _left_out(
     source: Sequence[str],
     result: Sequence[str],
     run: LostRun,
-    place: int,
+    stand_ins: Sequence[int],
     comments: Sequence[bool],
     placeholders: Sequence[bool],
-) -> bool:
-    """Does the line at `place` stand for lines that no line of the result replaces.
+) -> list[int]:
+    """Which of `stand_ins` stand for lines that no line of the result replaces.
 
-    Rewritten lines before and after the placeholder are paired with their originals from both ends; what is left in the
-    middle is what the placeholder stands for. Code outside of the placeholder's own indented scope replaces nothing in
-    it, if the lost lines were all inside.
+    Rewritten lines before and after a placeholder are paired with their originals from both ends; what is left in the
+    middle is what it stands for. Code outside of the placeholder's own indented scope replaces nothing in it, if the
+    lost lines were all inside.
     """
-    block = run.block
+    block, lost = run.block, set(run.lines)
+    old = [source[at] for at in block.old]
     code = [at for at in block.new if not placeholders[at] and has_word(result[at])]
-    above, first = _pair([source[at] for at in block.old], [result[at] for at in code if at < place])
-    old_below = [source[at] for at in reversed(block.old[first:])]
-    below, last = _pair(old_below, [result[at] for at in reversed(code) if at > place])
-    middle = [at for at in block.old[first : len(block.old) - last] if at in run.lines]
-    if len(middle) < LEAST_RUN:
-        return False
-    weight = sum(has_word(source[at]) and not comments[at] for at in middle)
+    forward = _pairings(old, [result[at] for at in code])
+    backward = _pairings(old[::-1], [result[at] for at in reversed(code)])
+    depths = {at: indent(source[at]) for at in block.old}
+    places = []
+    for place in stand_ins:
+        before = bisect_left(code, place)
+        above, first = forward[before]
+        below, last = backward[len(code) - before]
+        middle = [at for at in block.old[first : len(old) - last] if at in lost]
+        if len(middle) < LEAST_RUN:
+            continue
+        replaced = max(len(code) - above - below, 0)
+        weight = sum(has_word(source[at]) and not comments[at] for at in middle)
+        if min(depths[at] for at in middle) >= indent(result[place]):
+            replaced = min(replaced, _code_in_scope(result, code, block.new, place, enough=(weight + 1) // 2))
+        if replaced * 2 < weight:
+            places.append(place)
+    return places
+
+
+def _code_in_scope(result: Sequence[str], code: Sequence[int], new: Sequence[int], place: int, enough: int) -> int:
+    """Lines of code around `place`, up to the first on either side that is indented less; counted to `enough` only."""
     depth = indent(result[place])
-    replaced = len(code) - above - below
-    if min(indent(source[at]) for at in middle) >= depth:
-        scope = _scope(result, block.new, place, depth)
-        replaced = min(replaced, sum(at in scope for at in code))
-    return replaced * 2 < weight
+    at = bisect_left(new, place)
+    above = takewhile(lambda line: indent(result[line]) >= depth, reversed(new[:at]))
+    below = takewhile(lambda line: indent(result[line]) >= depth, new[at + 1 :])
+    inside = (line for line in chain(below, above) if code[bisect_left(code, line) % len(code)] == line)
+    return sum(1 for _ in islice(inside, enough)) if code else 0
 
 
-def _scope(result: Sequence[str], new: Sequence[int], place: int, depth: int) -> set[int]:
-    """The block's lines around `place` up to the first on either side that is indented less than `depth`."""
-    inside = takewhile(lambda at: indent(result[at]) >= depth, (at for at in reversed(new) if at < place))
-    below = takewhile(lambda at: indent(result[at]) >= depth, (at for at in new if at > place))
-    return {*inside, *below}
-
-
-def _pair(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """Greedy pairing in order: number of new lines paired, and old lines used up by the last pair."""
+def _pairings(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Greedy pairing in order, after each number of new lines: how many are paired, and old lines used up by them."""
     bags = [Counter(_TOKEN.findall(line)) for line in old]
     paired = used = 0
+    states = [(0, 0)]
     for line in new:
         bag = Counter(_TOKEN.findall(line))
         ahead = range(used, min(used + _WINDOW, len(old)))
         match = next((at for at in ahead if _likeness(bag, bags[at]) >= _SIMILAR), None)
         if match is not None:
             paired, used = paired + 1, match + 1
-    return paired, used
+        states.append((paired, used))
+    return states
 
 
 def _likeness(one: Counter[str], other: Counter[str]) -> float:

@@ -44,6 +44,32 @@ def test_lines_in_another_order_are_not_lost(shuffled: list[str]) -> None:
     assert "lost_lines" not in codes(run_checks(NUMBERED[:9], shuffled, "Sort them.", PYTHON))
 
 
+ANY_LINE = st.text(st.characters(exclude_characters="\n"), max_size=12)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(
+    st.lists(ANY_LINE, max_size=8),
+    st.lists(ANY_LINE, max_size=8),
+    ANY_LINE,
+    st.sampled_from(["a.py", "a.js", "a.go", "a.sh", "a.md", "a.html", "a.c", "a"]),
+)
+def test_any_text_can_be_checked(source: list[str], result: list[str], instruction: str, filename: str) -> None:
+    """Control characters, lone surrogates and nonsense are data; the report stays within both texts."""
+    report = run_checks(source, result, instruction, detect_language(filename))
+    for warning in report.warnings:
+        size = len(source if warning.in_source else result)
+        assert all(1 <= line <= max(size, 1) for line in warning.lines)
+        assert list(warning.lines) == sorted(set(warning.lines))
+
+
+def test_a_long_rewrite_is_checked() -> None:
+    """2000 lines replaced by 2000 others, a comment on every third: it ends within the time limit."""
+    source = [f"    value_{number} = compute({number}, {number % 7})" for number in range(2000)]
+    result = [f"    # note {number}" if number % 3 == 0 else f"    call_{number}(x)" for number in range(2000)]
+    assert not run_checks(["def f(x):", *source], ["def f(x):", *result], "Rewrite it.", PYTHON).blocking
+
+
 # --- lost lines -------------------------------------------------------------------------------------------------------
 
 
