@@ -18,6 +18,9 @@ from app.rates import Rates
 from app.terminal_text import visible
 from editor_engine.events import EngineEvent, Pass, Prefill, Started, Stats, Text
 
+LOW_ACCEPTANCE = 0.5
+"""Share of accepted drafts below which an edit is told what that cost."""
+
 OUTCOMES = {
     ExitCode.REFUSED: "refused",
     ExitCode.UNCHANGED: "unchanged",
@@ -196,7 +199,7 @@ class TalkReporter:
         self._live = stream.isatty() and not quiet
         self._line_open = False
         self._emitted = self._drafted = self._accepted = 0
-        self._decode_ms = 0.0
+        self._decode_ms = self._wasted_ms = 0.0
 
     def planned(self, plan: EditPlan, rates: Rates | None, stdout: TextIO) -> None:
         prompt = "".join(f"[{message.role}]\n{message.content}\n" for message in plan.prompt.messages)
@@ -227,6 +230,7 @@ class TalkReporter:
             self._drafted += event.drafted
             self._accepted += event.accepted
             self._decode_ms += event.ms
+            self._wasted_ms += event.ms * (event.drafted - event.accepted) / event.rows
             self._status(self._decode_line(plan, event))
 
     def _decode_line(self, plan: EditPlan, event: Pass) -> str:
@@ -251,6 +255,17 @@ class TalkReporter:
         if not self._quiet:
             for line in stats_lines(stats, self._verbose):
                 self._stream.write(line + "\n")
+            self._advise(stats)
+
+    def _advise(self, stats: Stats) -> None:
+        """What low acceptance cost, and what to do about it."""
+        if stats.acceptance is None or stats.acceptance >= LOW_ACCEPTANCE:
+            return
+        self.note(
+            f"Only {stats.acceptance:.0%} of the drafted tokens were accepted; the others took about "
+            f"{self._wasted_ms / 1000:.1f} of {self._decode_ms / 1000:.1f} s of decoding. Where an edit rewrites most "
+            "of a file, --no-draft gives the same output; --symbol or --lines leaves less to rewrite."
+        )
 
     def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None:
         for warning in warnings:
@@ -261,16 +276,21 @@ class TalkReporter:
             self._say(sentence)
 
     def _say(self, sentence: str) -> None:
+        self.print_line(visible(sentence))
+
+    def print_line(self, line: str) -> None:
+        """One line above the status line; `line` is safe for a terminal already."""
         self._clear()
-        self._stream.write(visible(sentence) + "\n")
+        self._stream.write(line + "\n")
         self._stream.flush()
 
     def finished(self, outcome: str, receipt: Receipt | None = None) -> None:
         if receipt is not None:
             guard = "" if receipt.guarded else " (this file system cannot exchange names: plain rename)"
             outside = "identical" if receipt.outside_identical else "NOT identical"
+            carried = "; the file had changed meanwhile, and the hunks were carried over" if receipt.rebased else ""
             self.note(
-                f"Applied to {visible(str(receipt.path))}{guard}; bytes outside the hunks {outside}; "
+                f"Applied to {visible(receipt.path)}{guard}{carried}; bytes outside the hunks {outside}; "
                 f"`redraft undo` takes it back."
             )
         elif outcome == "declined":
@@ -301,6 +321,8 @@ def stats_lines(stats: Stats, verbose: bool) -> list[str]:
     if verbose:
         lines += [f"       {name}: {hit} of {all_}" for name, (all_, hit) in sorted(stats.by_drafter.items())]
         lines += [f"       {kind}: {count}" for kind, count in sorted(stats.by_provenance.items())]
+    if stats.mean_logprob is not None:
+        lines.append(f"       mean log-likelihood {stats.mean_logprob:.4f} nats a token")
     total = f"total  {stats.wall_s:.1f} s"
     if stats.peak_rss_bytes is not None:
         total += f", peak memory {stats.peak_rss_bytes / 2**30:.2f} GiB"

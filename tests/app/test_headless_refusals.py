@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.errors import AppError, ExitCode, MemoryLimitError, ModelError, UsageError
+from app.errors import ExitCode, MemoryLimitError, ModelError, UsageError
 from tests.support.headless_edit import CHANGED, SOURCE, assert_untouched, run_edit, said_error
 from tests.support.scripted_client import ScriptedClient, fenced
 
@@ -243,12 +243,3 @@ def test_two_kinds_of_data_on_stdout_are_a_usage_error(file: Path) -> None:
 
 def test_a_name_for_stdin_without_stdin_is_a_usage_error(file: Path) -> None:
     assert run_edit(ScriptedClient(""), file, name="x.py").code == ExitCode.USAGE
-
-
-def test_every_error_of_the_application_has_an_exit_code_of_its_own_kind() -> None:
-    def family(kind: type[AppError]) -> list[type[AppError]]:
-        return [kind, *(deeper for child in kind.__subclasses__() for deeper in family(child))]
-
-    codes = [kind.code for kind in family(AppError)]
-    assert len(set(codes)) == len(codes)
-    assert all(isinstance(kind.exit_code, ExitCode) for kind in family(AppError))
