@@ -19,6 +19,7 @@ COMMANDS = {
     "undo": ("app.history_command:undo", "Take back the newest applied edit."),
     "redo": ("app.history_command:redo", "Apply an undone edit again."),
     "history": ("app.history_command:history", "List applied edits."),
+    "bench": ("app.bench_command:bench", "Measure speed: prefill, plain, peers, edit, replay."),
     "models": ("app.models_command:models", "List, pull, verify, import and remove model weights."),
 }
 """Name -> (where it is, what it does); the text here lets `--help` answer without importing the commands."""

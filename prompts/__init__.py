@@ -32,3 +32,8 @@ def render(template: str, /, **values: str) -> str:
     if unused:
         raise ValueError(f"template {template} has no place for {', '.join(sorted(unused))}")
     return places.substitute(values)
+
+
+def bench_text(name: str, /) -> str:
+    """The benchmark's own text bench/`name`.txt, as it is: no places, nothing filled in."""
+    return files(__name__).joinpath("bench", f"{name}.txt").read_text(encoding="utf-8")

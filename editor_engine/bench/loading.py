@@ -1,0 +1,54 @@
+"""Loads a model for measuring: the bare target, its tokenizer, and the engine over both, all sharing one cache.
+
+Invariant: only what `Engine.load` does, taken apart, since a benchmark drives the parts one by one.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from editor_engine.config import EngineConfig, model_cache_dir
+from editor_engine.engine import Engine
+from editor_engine.errors import UnsupportedModelError
+from editor_engine.models.native.checkpoint import open_checkpoint
+from editor_engine.models.native.load import load_native
+from editor_engine.models.native.model import NativeModel
+from editor_engine.quant.file_hash import file_sha256
+from editor_engine.quant.gguf import GgufFile
+from editor_engine.text.tokenizer import Tokenizer, load_tokenizer
+
+
+@dataclass(frozen=True)
+class BenchModel:
+    """A loaded model in parts."""
+
+    model: NativeModel
+    tokenizer: Tokenizer
+    template: str
+    """Chat template; empty when the file has none."""
+    notes: tuple[str, ...]
+    """What the load has to say."""
+
+    def engine(self) -> Engine:
+        """An engine over this very model. Raises UnsupportedModelError when the file has no chat template."""
+        if not self.template:
+            raise UnsupportedModelError("The model file has no chat template, so it cannot be given instructions.")
+        return Engine(self.model, self.tokenizer, self.template, notes=self.notes)
+
+
+def load_parts(path: Path, threads: int, context_length: int) -> BenchModel:
+    """Load a GGUF file with a cache of `context_length` tokens, or fewer where the model was made for fewer.
+
+    `threads` 0 takes every processor. Raises what `Engine.load` raises.
+    """
+    most = open_checkpoint(GgufFile(path)).config.context_length
+    loaded = load_native(EngineConfig(path, threads=threads, context_length=min(context_length, most)))
+    template = loaded.metadata.get("tokenizer.chat_template")
+    tokenizer = load_tokenizer(loaded.metadata, loaded.cache_folder)
+    return BenchModel(loaded.model, tokenizer, template if isinstance(template, str) else "", loaded.notes)
+
+
+def load_file_tokenizer(path: Path) -> tuple[Tokenizer, str]:
+    """(tokenizer, SHA-256 of the file) without loading any weights. Raises ModelMissingError and ModelFileError."""
+    file = GgufFile(path)
+    sha256 = file_sha256(file.path, file.status, file.content, model_cache_dir() / "hashes")
+    return load_tokenizer(file.metadata, model_cache_dir() / sha256), sha256
