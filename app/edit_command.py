@@ -46,7 +46,8 @@ class EditCommand(click.Command):
 @click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
 @click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors and warnings.")
-@click.option("-v", "--verbose", is_flag=True, help="Say where each token came from.")
+@click.option("--stream", is_flag=True, help="Show the reply as it comes, coloured by where each token came from.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more: figures by source, and the output's log-likelihood.")
 def edit(
     file: str,
     instruction: str,
@@ -66,6 +67,7 @@ def edit(
     model: str | None,
     threads: int | None,
     quiet: bool,
+    stream: bool,
     verbose: bool,
 ) -> int:
     """Edit FILE as the instruction says; print a diff and write nothing without --apply (or a yes on a terminal).
@@ -105,6 +107,7 @@ def edit(
         dry_run=dry_run,
         max_deletions=max_deletions,
         quiet=quiet,
+        stream=stream,
         verbose=verbose,
     )
     return edit(options, connect, standard_streams())

@@ -37,6 +37,7 @@ from app.errors import (
 from app.paths import journal_dir, shown
 from app.rates import last_rates, remember_rates
 from app.reporter import JsonReporter, Reporter, TalkReporter
+from app.stream_reporter import StreamReporter
 from app.terminal_text import diff_lines
 from editor_engine.events import Started
 from editor_engine.requests import CancelFlag
@@ -68,6 +69,7 @@ class EditOptions:
     max_deletions: int | None = None
     quiet: bool = False
     verbose: bool = False
+    stream: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,11 +127,7 @@ def edit(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
         return _filter(options, connect, streams)
     if options.stdout and options.json:
         raise UsageError("stdout carries one kind of data: give --stdout or --json.")
-    reporter: Reporter
-    if options.json:
-        reporter = JsonReporter(streams.stdout)
-    else:
-        reporter = TalkReporter(streams.stderr, quiet=options.quiet, verbose=options.verbose)
+    reporter = JsonReporter(streams.stdout) if options.json else _talk(options, streams)
     try:
         options, client = connect(options)
         _edit_file(options, client, streams, reporter)
@@ -144,6 +142,11 @@ def edit(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
             reporter.failed(InternalError(f"An internal error, {type(error).__name__}: {error}."))
         raise
     return ExitCode.OK
+
+
+def _talk(options: EditOptions, streams: Streams) -> TalkReporter:
+    kind = StreamReporter if options.stream else TalkReporter
+    return kind(streams.stderr, quiet=options.quiet, verbose=options.verbose)
 
 
 def _failed(error: AppError, reporter: Reporter) -> ExitCode:
@@ -176,6 +179,7 @@ def _order(options: EditOptions) -> EditOrder:
         symbol=options.symbol,
         context=tuple(_context_file(path) for path in options.context),
         draft=options.draft,
+        score=options.verbose,
         strict=options.strict,
         max_deletions=options.max_deletions,
     )
@@ -303,7 +307,7 @@ def _write_patch(path: str, data: bytes) -> None:
 def _filter(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
     """stdin to stdout: the new file, or the very bytes that came in and a code that says why."""
     data = streams.stdin.read()
-    reporter = TalkReporter(streams.stderr, quiet=options.quiet, verbose=options.verbose)
+    reporter = _talk(options, streams)
     answer, code = data, ExitCode.OK
     try:
         answer = _filtered(data, options, connect, reporter)

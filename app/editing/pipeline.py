@@ -38,6 +38,8 @@ class EditOrder:
     context: tuple[ContextFile, ...] = ()
     """Files the model may read."""
     draft: bool = True
+    score: bool = False
+    """Report the output's mean log-likelihood."""
     strict: bool = False
     """New syntax errors block."""
     max_deletions: int | None = None
@@ -103,7 +105,7 @@ async def run_edit(
     """
     text: list[str] = []
     finished: Finished | None = None
-    request = plan.prompt.request(plan.budget.max_tokens, plan.order.draft)
+    request = plan.prompt.request(plan.budget.max_tokens, draft=plan.order.draft, score=plan.order.score)
     async with aclosing(client.complete(request, cancel)) as events:
         async for event in events:
             if isinstance(event, Text):

@@ -56,7 +56,7 @@ class EditPrompt:
     locked: tuple[str, ...] = ()
     """The file's lines in `prefill`."""
 
-    def request(self, max_tokens: int, draft: bool = True) -> CompletionRequest:
+    def request(self, max_tokens: int, *, draft: bool = True, score: bool = False) -> CompletionRequest:
         """The engine's request for this prompt."""
         return CompletionRequest(
             messages=self.messages,
@@ -68,6 +68,7 @@ class EditPrompt:
             anchor=self.anchor.lines,
             anchor_blank_lines=self.anchor.blank_lines,
             draft=draft,
+            score=score,
         )
 
 
