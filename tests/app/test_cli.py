@@ -48,7 +48,7 @@ def test_help_offers_what_is_there_and_nothing_else(capfd: pytest.CaptureFixture
     for name in COMMANDS:
         assert main([name, "--help"]) == 0
     offered = capfd.readouterr().out
-    for later in ("--stream", "--engine", "--draft-model", "--fidelity", "--prove"):
+    for later in ("--engine", "--draft-model", "--fidelity", "--prove"):
         assert later not in offered
 
 
