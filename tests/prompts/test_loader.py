@@ -8,7 +8,7 @@ from prompts import render
 def test_values_are_never_read_as_templates() -> None:
     text = render("edit_file", fence="```", tag="sh", source="echo $instruction ${HOME} $$ $", instruction="$source")
     assert "echo $instruction ${HOME} $$ $\n```" in text
-    assert "\n$source\n" in text
+    assert "$source" in text
 
 
 def test_a_template_ends_without_a_newline() -> None:
