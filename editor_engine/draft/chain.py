@@ -12,6 +12,7 @@ nothing else; memory grows with the number of tokens only, and the steps per tok
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from editor_engine.draft.cool_down import CoolDown
 from editor_engine.draft.drafter import Draft, Origin
 from editor_engine.draft.guesses import CURSOR, SUBSTITUTION, Guess, Memory, Step, look
 from editor_engine.draft.length_policy import best_length
@@ -20,6 +21,9 @@ from editor_engine.draft.pass_cost import PassCost
 from editor_engine.draft.ranking import Choice, Ranking
 from editor_engine.draft.source_cursor import Site
 from editor_engine.events import Provenance
+
+_REOPENS = 8
+"""Equal tokens before a guess that end a cool-down."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class ChainDrafter:
         self._stop_ids = frozenset(stop_ids)
         self._cost = cost or PassCost.avx2()
         self._ranking = Ranking()
+        self._cool_down = CoolDown()
         self._guesses: list[Guess] = []
         self._choice: Choice | None = None
         self._steps: list[Step] = []
@@ -67,7 +72,7 @@ class ChainDrafter:
         self._guesses = self._look()
         self._choice = choice = self._ranking.choose(self._guesses)
         self._steps = []
-        if choice is None or room <= 0:
+        if choice is None or room <= 0 or (self._cool_down.resting and choice.guess.length < _REOPENS):
             return Draft()
         if parts.fixed_length is None:
             length = best_length(choice.first, choice.further, self._cost.costs(self._context), room)
@@ -83,6 +88,9 @@ class ChainDrafter:
         """Learn what a pass emitted: the first `accepted` tokens of `draft`, then the model's own."""
         if pass_s is not None:
             self._cost.observe(1 + len(draft.tokens), self._context, pass_s)
+        costs = self._cost.costs(self._context)
+        relative = costs[min(1 + len(draft.tokens), len(costs) - 1)] / costs[1]
+        self._cool_down.observe(len(draft.tokens), accepted, len(emitted), relative)
         memory, choice = self._memory, self._choice
         if emitted:
             self._ranking.learn(self._guesses, choice, emitted[0])

@@ -38,6 +38,8 @@ class Guess:
     """Index into the token array where the copy starts."""
     token: int
     """The first token."""
+    length: int = 0
+    """Equal tokens right before `place`, as far as they were counted."""
     substitution: Substitution | None = None
     """Replaces the source span at `place`, when there is one."""
 
@@ -83,7 +85,11 @@ class Memory:
         """Up to `length` tokens along a guess, substitutions applied, not across a barrier or a stop token."""
         steps: list[Step] = []
         place, known = guess.place, guess.substitution
-        while len(steps) < length and place < len(self.tokens):
+        while len(steps) < length:
+            if place >= len(self.tokens):  # the copy runs into what it drafts itself
+                steps.append(Step(steps[place - len(self.tokens)].token, None, None, None))
+                place += 1
+                continue
             position = self.source_index(place)
             if substitute and known is None and position is not None:
                 known = self.substitutions.at(self.source, position)
@@ -124,8 +130,10 @@ def look(memory: Memory, *, substitutions: bool, ngrams: bool) -> Iterator[Guess
     if cursor.following:
         known = memory.substitutions.at(memory.source, cursor.position) if substitutions else None
         if known is not None:
-            yield Guess(("substitution", min(known.right, 4)), SUBSTITUTION, here, known.emitted[0], known)
-        yield Guess(("cursor", min(cursor.streak, 20) // 2), CURSOR, here, tokens[here])
+            yield Guess(
+                ("substitution", min(known.right, 4)), SUBSTITUTION, here, known.emitted[0], cursor.streak, known
+            )
+        yield Guess(("cursor", min(cursor.streak, 20) // 2), CURSOR, here, tokens[here], cursor.streak)
         if cursor.streak >= SURE and known is None:
             return
     if memory.emitted:
@@ -155,7 +163,7 @@ def _matches(memory: Memory, here: int, *, ngrams: bool) -> Iterator[Guess]:
 
 
 def _guess(memory: Memory, kind: str, drafter: str, match: Match) -> Guess:
-    return Guess((kind, min(match.length, 8)), drafter, match.position, memory.tokens[match.position])
+    return Guess((kind, min(match.length, 8)), drafter, match.position, memory.tokens[match.position], match.length)
 
 
 def _edits(memory: Memory, here: int) -> Iterator[Guess]:

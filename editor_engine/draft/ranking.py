@@ -36,18 +36,17 @@ class Ranking:
         self._further = Acceptance({}, default=0.95, weight=10.0, window=60.0)
 
     def choose(self, guesses: Sequence[Guess]) -> Choice | None:
-        """The guess of the likeliest token, None without guesses."""
+        """The guess of the likeliest token, None without guesses; of those that name it the longest match goes on."""
         together: dict[int, float] = {}
-        best: dict[int, tuple[float, Guess]] = {}
         for guess in guesses:
             chance = self._first.chance(guess.kind)
             together[guess.token] = 1.0 - (1.0 - together.get(guess.token, 0.0)) * (1.0 - chance)
-            if guess.token not in best or chance > best[guess.token][0]:
-                best[guess.token] = (chance, guess)
-        if not best:
+        if not together:
             return None
         token = max(together, key=together.__getitem__)
-        alone, guess = best[token]
+        agreed = [guess for guess in guesses if guess.token == token]
+        alone = max(self._first.chance(guess.kind) for guess in agreed)
+        guess = max(agreed, key=lambda guess: (guess.length, self._first.chance(guess.kind)))
         score = None if len(guesses) == 1 else (_logit_step(together[token]), _logit_step(alone) // 2)
         first = alone if score is None else self._agreed.chance(score)
         return Choice(guess, first, min(self._further.chance(guess.kind), 0.999), score)
