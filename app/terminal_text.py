@@ -15,9 +15,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 def visible(text: str) -> str:
     """`text` with every character that a terminal would obey or hide written as an escape; tabs stay."""
     return "".join(
-        char
-        if char.isprintable() or char == "\t"
-        else char.encode("unicode_escape", "surrogatepass").decode("ascii")
+        char if char.isprintable() or char == "\t" else char.encode("unicode_escape", "surrogatepass").decode("ascii")
         for char in text
     )
 

@@ -119,7 +119,9 @@ async def run_edit(
 
     source = plan.document.lines
     lines = extract_reply("".join(text), finished.reason, plan.prompt, source, plan.language)
-    result = make_result(plan.document, "".join(f"{line}\n" for line in lines))
+    region = plan.region
+    locked = (0, 0) if region is None else (region.first - 1, len(source) - region.last)
+    result = make_result(plan.document, "".join(f"{line}\n" for line in lines), locked)
     hunks = make_hunks(result)
     if not hunks:
         raise UnchangedError("No change needed: the model's file is the same, byte for byte.")

@@ -50,8 +50,11 @@ def result_lines(document: Document, text: str) -> list[str]:
     return lines
 
 
-def make_result(document: Document, text: str) -> Result:
+def make_result(document: Document, text: str, locked: tuple[int, int] = (0, 0)) -> Result:
     """Align the text with the source and give every line its bytes.
+
+    `locked`: how many lines at the file's start and at its end stand outside what was edited. The text has them
+    unchanged, and each is paired with itself, never with an equal line inside.
 
     Raises ReplyEmptyError for a text without lines, UnencodableError (line and character named) where the
     file's encoding lacks a character.
@@ -59,7 +62,7 @@ def make_result(document: Document, text: str) -> Result:
     lines = result_lines(document, text)
     if not lines:
         raise ReplyEmptyError(f"The reply is empty, which would leave nothing of {shown(document.name)}.")
-    matches = tidy(align(document.lines, lines), document.lines, lines)
+    matches = _aligned(document.lines, lines, *locked)
     sources: list[SourceLine | None] = [None] * len(lines)
     for match in matches:
         sources[match.new : match.new + match.length] = document.source_lines[match.old : match.old + match.length]
@@ -77,6 +80,13 @@ def make_result(document: Document, text: str) -> Result:
     result = Result(document, tuple(made), tuple(_same_bytes(matches, document.source_lines, made)))
     _require_faithful(result)
     return result
+
+
+def _aligned(old: Sequence[str], new: Sequence[str], head: int, tail: int) -> list[Match]:
+    old_inside, new_inside = old[head : len(old) - tail], new[head : len(new) - tail]
+    inside = tidy(align(old_inside, new_inside), old_inside, new_inside)
+    matches = [Match(0, 0, head), *(Match(head + match.old, head + match.new, match.length) for match in inside)]
+    return [match for match in (*matches, Match(len(old) - tail, len(new) - tail, tail)) if match.length]
 
 
 def _endings(document: Document, sources: Sequence[SourceLine | None]) -> list[str]:
