@@ -6,8 +6,9 @@ this machine.
 
 import itertools
 import os
+import shutil
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,14 @@ import pytest
 _MODELS = Path(os.environ.get("REDRAFT_TEST_MODELS") or Path(platformdirs.user_data_dir("redraft")) / "models")
 
 _NUMBERS = itertools.count()
+_PACKED = "packed"
 
 
 @pytest.fixture(scope="session")
-def _sealed_homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("homes")
+def _sealed_homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    homes = tmp_path_factory.mktemp("homes")
+    yield homes
+    shutil.rmtree(homes / _PACKED, ignore_errors=True)  # pytest would keep a GB for each of its last three runs
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +37,7 @@ def sealed(request: pytest.FixtureRequest, _sealed_homes: Path, monkeypatch: pyt
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
     if any(request.node.get_closest_marker(marker) for marker in ("model", "slow")):
         # Packing real weights takes seconds and hundreds of MB; they are keyed by hash, so that tests may share them.
-        monkeypatch.setenv("XDG_CACHE_HOME", str(_sealed_homes / "packed"))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(_sealed_homes / _PACKED))
     for variable in [name for name in os.environ if name.startswith("REDRAFT_")]:
         monkeypatch.delenv(variable)
     monkeypatch.setattr(socket.socket, "connect", _loopback_only(socket.socket.connect))

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from app.cli import COMMANDS, main
 from app.errors import ExitCode
+from app.json_events import JsonWriter
 from app.paths import logs_dir
 from editor_engine.models.native import load
 from tests.support.command_line import run_command
@@ -292,3 +295,22 @@ def test_ctrl_c_outside_of_an_edit(
     monkeypatch.setattr("app.headless.open_document", interrupted)
     assert main(["edit", str(file), "-i", "Do."]) == ExitCode.INTERRUPTED
     assert capfd.readouterr().err == "redraft: Interrupted.\n"
+
+
+def test_ctrl_c_stops_the_real_engine(
+    file: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def write(self: JsonWriter, kind: str, **fields: object) -> None:
+        plain_write(self, kind, **fields)
+        if kind == "start":  # the engine has the prompt and has not read it yet
+            signal.raise_signal(signal.SIGINT)
+
+    plain_write = JsonWriter.write
+    monkeypatch.setattr(JsonWriter, "write", write)
+    arguments = ["edit", str(file), "-i", "Do.", "--apply", "--model", str(tiny), "--threads", "1", "--json"]
+    assert main(arguments) == ExitCode.INTERRUPTED
+    lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert_interface(lines, ExitCode.INTERRUPTED)
+    assert lines[-1]["outcome"] == "cancelled"
+    assert file.read_text() == SOURCE
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("engine")] == []
