@@ -112,8 +112,10 @@ def hush_joined_stderr() -> None:
 
 def give_back_stdin() -> None:
     """A filter whose options cannot be parsed still prints the text that came in."""
-    hush_joined_stderr()
     streams = standard_streams()
+    if sys.stdin.isatty():  # nobody filters anything, and waiting for text would look like a hang
+        return
+    hush_joined_stderr()
     _write(streams, streams.stdin.read())
 
 

@@ -1,5 +1,6 @@
 """The command line as a process: what it loads, where its words go, and how it ends."""
 
+import io
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ from app.json_events import JsonWriter
 from app.paths import logs_dir
 from editor_engine.models.native import load
 from tests.support.command_line import run_command
-from tests.support.headless_edit import CHANGED, SOURCE, assert_interface, assert_sentence
+from tests.support.headless_edit import CHANGED, SOURCE, Terminal, assert_interface, assert_sentence
 from tests.support.tiny_gguf import GgufSource, TinyShape, tiny_source, write_tiny
 
 SMALL = TinyShape(context=4096)
@@ -169,6 +170,16 @@ def test_a_filter_is_silent_where_its_streams_are_one(file: Path) -> None:
     apart = run_command(file.parent, *arguments, "--bogus", stdin=data)
     assert (apart.code, apart.out) == (ExitCode.USAGE, data)
     assert "--bogus" in apart.err
+
+
+def test_a_person_who_mistypes_an_option_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    typed = Terminal(io.BytesIO(b"typed"), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", typed)
+    assert main(["edit", "-", "-i", "Do.", "--bogus"]) == ExitCode.USAGE
+    assert typed.read() == "typed"
+    assert "--bogus" in capfd.readouterr().err
 
 
 def test_a_filter_that_meets_a_fault_of_ours_is_silent_too(file: Path) -> None:
