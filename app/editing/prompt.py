@@ -140,7 +140,7 @@ def build_prompt(
     # Where code blocks are ordinary content, an edit may well add one: a fence of three would end there.
     fence = fence_for([text, instruction, *(file.text for file in context)], 4 if language.prose else 3)
     opening = fence + language.fence
-    user = render("edit_file", fence=fence, tag=language.fence, source=text.removesuffix("\n"), instruction=instruction)
+    user = _user_message(lines, fence, instruction, language, region)
     shown = [_context(file) for file in context]
     messages = (Message("system", render("edit_system")), Message("user", "\n\n".join([*shown, user])))
     if region is None:
@@ -159,6 +159,17 @@ def build_prompt(
         region=region,
         locked=locked,
     )
+
+
+def _user_message(lines: Sequence[str], fence: str, instruction: str, language: Language, region: Region | None) -> str:
+    source = _joined(lines).removesuffix("\n")
+    places = {"fence": fence, "tag": language.fence, "source": source, "instruction": instruction}
+    if region is None:
+        return render("edit_file", **places)
+    # What "this function" means, in the model's terms: it cannot count lines, but it finds a text.
+    solid = [line.strip() for line in lines[region.first - 1 : region.last] if not is_blank(line)] or [""]
+    places |= {"first": str(region.first), "start": solid[0], "last": str(region.last), "end": solid[-1]}
+    return render("edit_region", **places)
 
 
 def _context(file: ContextFile) -> str:

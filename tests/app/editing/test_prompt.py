@@ -68,6 +68,16 @@ def test_a_region_opens_the_reply_with_the_lines_before_it() -> None:
     assert prompt.anchor == Anchor(("def g():",), 1)
 
 
+def test_a_region_is_named_by_its_first_and_last_text() -> None:
+    lines = ["def f():", "    a()", "", "def g():", "    $b()", ""]
+    text = user(build_prompt(lines, "Delete this function.", PYTHON, Region(4, 6)))
+    assert 'from line 4, "def g():", to line 6, "$b()"' in text
+    assert text.startswith("```python\ndef f():")
+    assert "Delete this function." in text
+    # A region of blank lines has no text to be named by.
+    assert 'line 3, ""' in user(build_prompt(lines, "x", PYTHON, Region(3, 3)))
+
+
 def test_a_region_without_an_anchor_follows_the_file_to_its_end() -> None:
     prompt = build_prompt(["{", "a", "}", "{", "b", "}"], "x", TEXT, Region(5, 5))
     assert prompt.anchor == Anchor((), 0)
