@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml constraints.txt $(NATIVE)
 
 demo: setup  ## pull the model chosen for this machine and edit a file under examples/
 	$(BIN)/redraft models pull
-	$(BIN)/redraft edit $(DEMO_FILE) --instruction "$(DEMO_INSTRUCTION)"
+	$(BIN)/redraft edit $(DEMO_FILE) --instruction "$(DEMO_INSTRUCTION)" </dev/null
 
 test: setup  ## fetch the small models, then run every test but the slow ones
 	$(BIN)/redraft models pull smollm2-135m
