@@ -83,6 +83,7 @@ def reply_of(text: str, timings: Mapping[str, Any]) -> PeerReply:
     decoded = int(timings["predicted_n"])
     return PeerReply(
         prompt_tokens=int(timings["prompt_n"]),
+        cached_tokens=0,
         prefill_tok_s=timings["prompt_n"] / timings["prompt_ms"] * 1000 if timings["prompt_ms"] else None,
         output_tokens=decoded,
         decode_s=timings["predicted_ms"] / 1000 if decoded > 1 else None,

@@ -51,7 +51,8 @@ class PeerReply:
     """Figures of one request, by the definitions of the benchmark."""
 
     prompt_tokens: int
-    """Prompt tokens computed, those taken from a cache left out."""
+    cached_tokens: int
+    """Prompt tokens that were in the cache and not computed; the prefill rate leaves them out."""
     prefill_tok_s: float | None
     output_tokens: int
     decode_s: float | None

@@ -36,7 +36,8 @@ def _complete(engine: Engine, request: PeerRequest, draft: bool) -> PeerReply:
         raise RequestError("The engine ended without a result.")
     stats = last.stats
     return PeerReply(
-        prompt_tokens=stats.prompt_tokens - stats.cached_tokens,
+        prompt_tokens=stats.prompt_tokens,
+        cached_tokens=stats.cached_tokens,
         prefill_tok_s=stats.prefill_tok_s,
         output_tokens=stats.output_tokens,
         decode_s=None if stats.decode_tok_s is None else (stats.output_tokens - 1) / stats.decode_tok_s,
