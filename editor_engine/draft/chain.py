@@ -53,13 +53,13 @@ class ChainDrafter:
     ) -> None:
         """`prompt_ids` hold file and instruction, `source_ids` the file as it would be emitted.
 
-        `cost`: shipped or measured pass costs, corrected here by the passes observed; None takes the AVX2 table.
+        `cost`: pass costs, corrected here by the passes observed; None takes the table shipped for AVX2.
         """
         self._parts = parts or Parts()
         self._memory = Memory(_without(prompt_ids, source_ids), tuple(source_ids), resync=self._parts.resync)
         self._prompt_length = len(prompt_ids)
         self._stop_ids = frozenset(stop_ids)
-        self._cost = cost or PassCost.avx2()
+        self._cost = cost or PassCost.shipped("avx2")
         self._ranking = Ranking()
         self._cool_down = CoolDown()
         self._guesses: list[Guess] = []

@@ -1,5 +1,7 @@
 """Costs are the table's until enough passes were seen, then their medians."""
 
+import json
+
 import pytest
 
 from editor_engine.draft.pass_cost import MAX_ROWS, PassCost
@@ -49,3 +51,40 @@ def test_impossible_passes_are_ignored(rows: int, seconds: float) -> None:
     for _ in range(9):
         cost.observe(rows, 0, seconds)
     assert cost.costs(0) == PassCost.avx2().costs(0)
+
+
+@pytest.mark.parametrize("isa", ["avx2", "avxvnni", "avx512vnni", "scalar", "unheard-of"])
+def test_every_variant_has_a_rising_table(isa: str) -> None:
+    costs = PassCost.shipped(isa).costs(1024)
+    assert costs[1] == 1.0 and list(costs) == sorted(costs)
+    assert all(cost <= rows for rows, cost in enumerate(costs)), "a pass is never dearer than its rows one by one"
+
+
+def test_what_was_measured_is_kept_and_taken_up_again() -> None:
+    first = PassCost.shipped("avx2")
+    for _ in range(6):
+        first.observe(8, 3000, 0.2)
+        first.observe(1, 3000, 0.05)
+    kept = json.loads(json.dumps(first.snapshot()))
+    second = PassCost.shipped("avx2")
+    second.restore(kept)
+    assert second.costs(3000)[8] == pytest.approx(4.0)
+    assert second.snapshot() == first.snapshot()
+    assert second.costs(0) == PassCost.shipped("avx2").costs(0)
+
+
+@pytest.mark.parametrize("broken", [{"x": {}}, {"0": {"65": [1.0]}}, {"0": {"y": [1.0]}}, {"0": {"1": ["z"]}}])
+def test_a_broken_snapshot_is_refused(broken: dict[str, dict[str, list[float]]]) -> None:
+    with pytest.raises(ValueError):
+        PassCost.flat().restore(broken)
+
+
+def test_a_number_of_rows_not_used_again_goes_back_to_the_table() -> None:
+    cost = PassCost.shipped("avx2")
+    for _ in range(5):
+        cost.observe(1, 0, 0.05)
+        cost.observe(8, 0, 5.0)
+    assert cost.costs(0)[8] == pytest.approx(100.0)
+    for _ in range(201):
+        cost.observe(1, 0, 0.05)
+    assert cost.costs(0)[8] == PassCost.shipped("avx2").costs(0)[8]
