@@ -30,9 +30,10 @@ def check_contexts(model: TargetModel, contexts: Sequence[int], room: int) -> li
 
 
 def warm_up(model: TargetModel, tokens: Sequence[int]) -> None:
-    """Touch every weight with a wide and a narrow pass, and forget both."""
+    """Touch every weight with a wide and a narrow pass, as wide as the cache allows, and forget both."""
     model.truncate(0)
-    model.forward(tokens[: model.rows], head_rows=1)
+    model.forward(tokens[: min(model.rows, model.info.context_length)], head_rows=1)
+    model.truncate(0)
     model.forward(tokens[:1], head_rows=1)
     model.truncate(0)
 

@@ -93,3 +93,9 @@ def test_without_room_there_is_no_ceiling() -> None:
     model = TimedModel(lambda rows, context: 1.0, context=9)
     model.forward(TOKENS[:8], head_rows=0)
     assert ceiling_here(model, TOKENS, (2, 4), model.clock) is None
+
+
+def test_a_cache_smaller_than_a_pass_is_warmed_up_too() -> None:
+    model = TimedModel(lambda rows, context: 1.0, context=6)
+    assert prefill_rates(model, TOKENS, [5], 1, model.clock, quiet)[5].runs == (5.0,)
+    assert model.passes[0] == 6

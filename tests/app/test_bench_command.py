@@ -1,0 +1,178 @@
+"""`redraft bench` as a person and as a program meet it, over a tiny random model."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import main
+from app.errors import ExitCode
+from editor_engine.bench import peers
+from editor_engine.bench.peer_process import PeerFailedError, PeerJob, PeerReply
+from tests.support.tiny_gguf import TinyShape, tiny_source
+
+TASK = {"id": "one", "before": "a = 1\nb = 2\n" * 5, "instruction": "Swap.", "after": "b = 2\na = 1\n" * 5}
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    source = tiny_source(shape=TinyShape(context=2048), seed=5)
+    return str(source.write(tmp_path_factory.mktemp("tiny") / "tiny.gguf"))
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> str:
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(json.dumps(TASK) + "\n")
+    return str(path)
+
+
+def result(out: str, workload: str) -> dict[str, Any]:
+    """The only JSON line of stdout."""
+    (line,) = map(json.loads, out.splitlines())
+    assert (line["schema_version"], line["type"], line["workload"]) == (1, "result", workload)
+    assert isinstance(line, dict)
+    return line
+
+
+def test_prefill_by_context(tiny: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--model", tiny, "--threads", "1", "--contexts", "70,9", "--repeats", "2"]
+    assert main(["bench", "prefill", *options, "--json"]) == ExitCode.OK
+    line = result(capsys.readouterr().out, "prefill")
+    assert list(line["prefill_tok_s"]) == ["9", "70"]
+    assert all(spread["runs"] == 2 and spread["min"] > 0 for spread in line["prefill_tok_s"].values())
+    conditions = line["conditions"]
+    assert (conditions["threads"], conditions["repeats"], len(conditions["model_sha256"])) == (1, 2, 64)
+    assert main(["bench", "prefill", *options]) == ExitCode.OK
+    out, err = capsys.readouterr()
+    assert "model sha256" in out and "context     70" in out and "run 2 of 2" in err
+
+
+def test_plain_by_context_and_its_pass_table(tiny: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--model", tiny, "--contexts", "20", "--repeats", "1", "--json"]
+    assert main(["bench", "plain", *options, "--steps", "3"]) == ExitCode.OK
+    line = result(capsys.readouterr().out, "plain")
+    assert line["plain_tok_s"]["20"]["median"] > 0 and line["conditions"]["steps"] == 3
+    assert main(["bench", "plain", *options, "--passes"]) == ExitCode.OK
+    (table,) = result(capsys.readouterr().out, "plain")["passes"]
+    assert table["rows"] == list(range(1, 65)) and len(table["cost"]) == 64 and table["context"] == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (["prefill", "--contexts", "8,x"], ExitCode.USAGE, "not a list of whole numbers"),
+        (["prefill", "--contexts", "0"], ExitCode.USAGE, "not a list of whole numbers"),
+        (["plain", "--contexts", "9999999"], ExitCode.USAGE, "Context 9999999 cannot be measured"),
+        (["peers", "--mode", "magic"], ExitCode.USAGE, "llama.cpp has no mode 'magic'"),
+        (["edit", "--tasks", "/nowhere.jsonl"], ExitCode.USAGE, "Cannot read the tasks"),
+        (["replay", "--tasks", "/nowhere.jsonl"], ExitCode.USAGE, "Cannot read the tasks"),
+        (["replay"], ExitCode.USAGE, "--tasks"),
+    ],
+)
+def test_options_that_make_no_sense(
+    tiny: str,
+    options: list[str],
+    code: ExitCode,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("editor_engine.bench.peer_llamacpp.find_spec", lambda name: object())
+    assert main(["bench", *options, "--model", tiny]) == code
+    out, err = capsys.readouterr()
+    assert words in err and out == "" and "Traceback" not in err
+
+
+def test_a_missing_model_ends_a_json_answer_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "prefill", "--model", "nonsense", "--json"]) == ExitCode.ENGINE
+    line = result(capsys.readouterr().out, "prefill")
+    assert (line["outcome"], line["exit_code"], line["error"]["code"]) == ("failed", 4, "model")
+
+
+def test_an_interrupted_run_says_so(
+    tiny: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("editor_engine.bench.rates.prefill_rates", interrupt)
+    assert main(["bench", "prefill", "--model", tiny, "--contexts", "8", "--json"]) == ExitCode.INTERRUPTED
+    line = result(capsys.readouterr().out, "prefill")
+    assert (line["outcome"], line["exit_code"]) == ("cancelled", 130)
+
+
+def test_without_llama_cpp_the_command_that_installs_it_is_named(
+    tiny: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("editor_engine.bench.peer_llamacpp.find_spec", lambda name: None)
+    assert main(["bench", "peers", "--model", tiny]) == ExitCode.USAGE
+    out, err = capsys.readouterr()
+    assert out == "" and "-m pip install xllamacpp` gets it." in err and len(err.splitlines()) == 1
+
+
+def answers(module: str, job: PeerJob) -> list[PeerReply]:
+    rate = {"plain": 10.0, "none": 5.0, "drafted": 20.0}.get(job.mode, 4.0)
+    return [PeerReply(900, 0, 100.0, 65, 64 / rate, 0, 0, "same") for _ in job.requests]
+
+
+def test_peers_from_options_to_ratios(
+    tiny: str, tasks: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs: list[PeerJob] = []
+
+    def run(module: str, job: PeerJob) -> list[PeerReply]:
+        jobs.append(job)
+        return answers(module, job)
+
+    monkeypatch.setattr("editor_engine.bench.peer_llamacpp.find_spec", lambda name: object())
+    monkeypatch.setattr(peers.compare, "__defaults__", (run,))
+    options = ["--model", tiny, "--threads", "2", "--repeats", "2", "--tasks", tasks]
+    assert main(["bench", "peers", *options, "--mode", "ngram_mod", "--json"]) == ExitCode.OK
+    line = result(capsys.readouterr().out, "peers")
+    assert line["ratios"]["edit_vs_best_llama_cpp"] == {"median": 4.0, "min": 4.0, "max": 4.0, "runs": 2}
+    assert line["ratios"]["plain_vs_llama_cpp"]["median"] == 2.0 and line["best_llama_cpp_mode"] == "none"
+    assert [job.mode for job in jobs] == ["plain", "none", "drafted", "ngram_mod"] * 2
+    assert {(job.model, job.threads) for job in jobs} == {(tiny, 2)}
+    bare, edit = jobs[0].requests
+    assert edit.source == TASK["before"] and "Swap." in edit.messages[-1].content and bare.max_tokens == 65
+    assert jobs[0].context % 256 == 0
+
+
+def test_a_peer_that_fails_is_an_engine_error(
+    tiny: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(module: str, job: PeerJob) -> list[PeerReply]:
+        raise PeerFailedError("The engine process died.")
+
+    monkeypatch.setattr("editor_engine.bench.peer_llamacpp.find_spec", lambda name: object())
+    monkeypatch.setattr(peers.compare, "__defaults__", (run,))
+    assert main(["bench", "peers", "--model", tiny]) == ExitCode.ENGINE
+    assert capsys.readouterr().err.endswith("redraft: The engine process died.\n")
+
+
+def test_edit_compares_drafted_and_plain(tiny: str, tasks: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--model", tiny, "--tasks", tasks, "--threads", "1", "--repeats", "1"]
+    assert main(["bench", "edit", *options, "--json"]) == ExitCode.OK
+    line = result(capsys.readouterr().out, "edit")
+    (turn,) = line["turns"]
+    assert (turn["kind"], turn["identical"], line["identical_turns"]) == ("one", True, 1)
+    assert turn["on_tok_s"]["runs"] == 1 and line["speed_up"]["median"] > 0
+    assert main(["bench", "edit", *options]) == ExitCode.OK
+    assert "same ids     1 of 1 turns" in capsys.readouterr().out
+
+
+def test_replay_takes_the_tokenizer_of_the_model(tiny: str, tasks: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "replay", "--model", tiny, "--tasks", tasks, "--curve", "flat", "--json"]) == ExitCode.OK
+    line = result(capsys.readouterr().out, "replay")
+    assert set(line["drafters"]) >= {"redraft", "ngram-mod"} and set(line["drafters"]["redraft"]) == {"flat"}
+    assert line["conditions"]["tasks"] == 1 and line["conditions"]["target_tokens"] > 10
+    assert main(["bench", "replay", "--model", tiny, "--tasks", tasks]) == ExitCode.OK
+    assert "avx2: plain steps/token" in capsys.readouterr().out
+
+
+def test_help_of_every_workload_needs_no_model(capsys: pytest.CaptureFixture[str]) -> None:
+    for workload in ("prefill", "plain", "peers", "edit", "replay"):
+        assert main(["bench", workload, "--help"]) == ExitCode.OK
+        assert "--json" in capsys.readouterr().out
