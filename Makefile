@@ -6,6 +6,9 @@ STAMP := $(VENV)/.installed
 NATIVE := $(wildcard editor_engine/kernels/*.cpp editor_engine/kernels/*.h) editor_engine/kernels/CMakeLists.txt
 DEMO_FILE := examples/stockroom.py
 DEMO_INSTRUCTION ?= In ship() and reserve(), refuse a count of zero or less with a ValueError
+BENCH_MODEL ?= qwen2.5-coder-1.5b
+REPEATS ?= 3
+TASKS ?= $(wildcard ../shared/edit_tasks/dev.jsonl)
 export REDRAFT_FROM_INDEX ?= 1
 
 .PHONY: setup demo test check soak bench replay ci-deps clean
@@ -16,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt $(NATIVE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=24"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt "scikit-build-core>=1.1,<2" "nanobind>=3.1,<4" cmake ninja
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[hf,dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[hf,dev,bench]"
 	touch $(STAMP)
 
 demo: setup  ## pull the model chosen for this machine and edit a file under examples/
@@ -39,6 +42,20 @@ soak: setup  ## full counts of the heavy tests, and the 1.5B model
 	$(BIN)/redraft models pull qwen2.5-coder-0.5b
 	$(BIN)/redraft models pull qwen2.5-coder-1.5b
 	REDRAFT_SOAK=1 $(BIN)/python -m pytest
+
+bench: setup  ## every speed figure of BENCH_MODEL against llama.cpp (long; REPEATS=1 for a look)
+	$(BIN)/redraft models pull $(BENCH_MODEL)
+	$(BIN)/redraft bench prefill --model $(BENCH_MODEL) --repeats $(REPEATS)
+	$(BIN)/redraft bench plain --model $(BENCH_MODEL) --repeats $(REPEATS)
+	$(BIN)/redraft bench plain --passes --model $(BENCH_MODEL) --repeats $(REPEATS)
+	$(BIN)/redraft bench peers --model $(BENCH_MODEL) --repeats $(REPEATS)
+	$(BIN)/redraft bench edit --model $(BENCH_MODEL) --repeats $(REPEATS)
+	$(if $(TASKS),$(BIN)/redraft bench edit --model $(BENCH_MODEL) --repeats $(REPEATS) --tasks $(TASKS) --turns 4)
+
+replay: setup  ## drafters over edits with a known result, without running a model
+	$(if $(TASKS),,$(error No tasks to replay: `make replay TASKS=file.jsonl` names them))
+	$(BIN)/redraft models pull qwen2.5-coder-0.5b
+	$(BIN)/redraft bench replay --model qwen2.5-coder-0.5b --tasks $(TASKS)
 
 ci-deps:  ## system packages that tests of the outside need (Debian; run as root)
 	apt-get update -qq
