@@ -11,9 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from editor_engine.config import EngineConfig
 from editor_engine.decode.choosing import Chooser
+from editor_engine.decode.cost_memory import CostMemory
 from editor_engine.decode.meter import Meter
 from editor_engine.decode.plain import PLAIN_ORIGIN, plain
 from editor_engine.decode.prefill import common_prefix, prefill
@@ -57,15 +60,18 @@ class Engine:
         template: str,
         *,
         notes: tuple[str, ...] = (),
-        make_drafter: DrafterFactory = ChainDrafter,
+        cache_folder: Path | None = None,
+        make_drafter: DrafterFactory | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        """`cache_folder` is the model file's own: what passes cost is kept there. `make_drafter` is for tests."""
         self.notes = notes
         """What happened at load that a user should know."""
         self._model = model
         self._tokenizer = tokenizer
         self._template = template
-        self._make_drafter = make_drafter
+        self._costs = CostMemory(model.info, cache_folder)
+        self._make_drafter = make_drafter or partial(ChainDrafter, cost=self._costs.cost)
         self._clock = clock
         self._busy = threading.Lock()
         self._cached: list[int] = []  # token ids in the model's cache, in order
@@ -83,7 +89,7 @@ class Engine:
         template = loaded.metadata.get("tokenizer.chat_template")
         if not isinstance(template, str):
             raise UnsupportedModelError("The model file has no chat template, so it cannot be given instructions.")
-        return cls(loaded.model, tokenizer, template, notes=loaded.notes)
+        return cls(loaded.model, tokenizer, template, notes=loaded.notes, cache_folder=loaded.cache_folder)
 
     @property
     def info(self) -> ModelInfo:
@@ -123,6 +129,7 @@ class Engine:
                 yield from self._complete(request, cancel)
         finally:
             self._model.resume()
+            self._costs.save()
             self._busy.release()
 
     def _complete(self, request: CompletionRequest, cancel: CancelFlag) -> Generator[EngineEvent, None, None]:

@@ -1,0 +1,53 @@
+"""Pass costs survive a restart, are parted by what they depend on, and never get in the way."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from editor_engine.decode.cost_memory import CostMemory
+from editor_engine.draft.pass_cost import PassCost
+from editor_engine.models.target import ModelInfo
+
+INFO = ModelInfo("m", "qwen2", "0" * 64, 64, 4096, "cpu", 2, "avx2", 1)
+
+
+def learned(folder: Path) -> CostMemory:
+    memory = CostMemory(INFO, folder)
+    for _ in range(9):
+        memory.cost.observe(1, 100, 1.0)
+        memory.cost.observe(8, 100, 7.0)
+    memory.save()
+    return memory
+
+
+def test_what_was_learned_is_there_after_a_restart(tmp_path: Path) -> None:
+    kept = learned(tmp_path / "new" / "folder").cost.costs(100)
+    again = CostMemory(INFO, tmp_path / "new" / "folder").cost
+    assert again.costs(100)[8] == kept[8] == 7.0
+    assert again.snapshot() == learned(tmp_path / "other").cost.snapshot()
+
+
+@pytest.mark.parametrize("change", [{"threads": 1}, {"isa": "avxvnni"}, {"contract_version": 2}])
+def test_other_conditions_have_their_own_memory(tmp_path: Path, change: dict[str, object]) -> None:
+    learned(tmp_path)
+    other = replace(INFO, **change)  # type: ignore[arg-type]
+    assert list(CostMemory(other, tmp_path).cost.costs(100)) == list(PassCost.shipped(other.isa).costs(100))
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{", '{"1": 3}', '{"x": {"1": [1]}}', '{"1": {"99": [1]}}', "\x00"])
+def test_a_damaged_memory_means_the_shipped_table(tmp_path: Path, damage: str) -> None:
+    learned(tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.write_text(damage)
+    memory = CostMemory(INFO, tmp_path)
+    assert list(memory.cost.costs(100)) == list(PassCost.shipped("avx2").costs(100))
+    memory.save()
+    assert json.loads(file.read_text()) == {}
+
+
+def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    CostMemory(INFO, tmp_path / "file" / "folder").save()
+    CostMemory(INFO, None).save()
