@@ -117,7 +117,8 @@ class ChainDrafter:
         return self._prompt_length + self._memory.emitted
 
     def _look(self) -> list[Guess]:
-        return list(look(self._memory, substitutions=self._parts.substitutions, ngrams=self._parts.ngrams))
+        parts = self._parts
+        return list(look(self._memory, resync=parts.resync, substitutions=parts.substitutions, ngrams=parts.ngrams))
 
     def _take(self, token: int, step: Step | None, drafter: str | None) -> Origin:
         """One token: accepted as `step`, or the model's own."""

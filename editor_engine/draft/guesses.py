@@ -123,8 +123,11 @@ class Step:
     """Source index after the substituted span; None without one."""
 
 
-def look(memory: Memory, *, substitutions: bool, ngrams: bool) -> Iterator[Guess]:
-    """Every guess worth counting, cursor first; without `ngrams` only what follows from source and cursor."""
+def look(memory: Memory, *, resync: bool, substitutions: bool, ngrams: bool) -> Iterator[Guess]:
+    """Every guess worth counting, cursor first.
+
+    Without `ngrams` only what follows from source and cursor, without `resync` only the cursor's own.
+    """
     tokens, cursor, begin = memory.tokens, memory.cursor, memory.source_at
     here = begin + (cursor.position if cursor.following or not cursor.sites else cursor.sites[-1].source)
     if cursor.following:
@@ -137,7 +140,8 @@ def look(memory: Memory, *, substitutions: bool, ngrams: bool) -> Iterator[Guess
         if cursor.streak >= SURE and known is None:
             return
     if memory.emitted:
-        yield from _matches(memory, here, ngrams=ngrams)
+        if resync:
+            yield from _matches(memory, here, ngrams=ngrams)
         if not cursor.following and cursor.sites:
             yield from _edits(memory, here)
         if ngrams:
