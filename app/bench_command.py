@@ -274,7 +274,16 @@ def peers(
 @_model_options
 @_tasks_option(required=False)
 @click.option("--turns", type=click.IntRange(1), default=10, show_default=True, help="Edits of the session, at most.")
-def edit(model: str | None, threads: int | None, repeats: int, tasks: Path | None, turns: int, as_json: bool) -> None:
+@click.option("--score", is_flag=True, help="Report the mean log-likelihood of the output, too; slower on both sides.")
+def edit(
+    model: str | None,
+    threads: int | None,
+    repeats: int,
+    tasks: Path | None,
+    turns: int,
+    score: bool,
+    as_json: bool,
+) -> None:
     """A session of edits over one file, with drafting and without, compared token by token."""
     from app.bench.edit_session import run_session, table
     from app.bench.turns import own_session, turns_of_file
@@ -282,8 +291,8 @@ def edit(model: str | None, threads: int | None, repeats: int, tasks: Path | Non
     with _answering("edit", as_json) as output:
         chosen = (turns_of_file(tasks) if tasks else own_session())[:turns]
         parts, model_id = _load(model, threads, SESSION_CONTEXT, output)
-        conditions = _conditions(parts, model_id, repeats=repeats, turns=[turn.kind for turn in chosen])
-        figures = run_session(chosen, parts.engine(), parts.model, repeats, output.progress)
+        conditions = _conditions(parts, model_id, repeats=repeats, turns=[turn.kind for turn in chosen], score=score)
+        figures = run_session(chosen, parts.engine(), parts.model, repeats, output.progress, score=score)
         output.answer(conditions, table(figures), figures.fields())
 
 

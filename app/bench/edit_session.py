@@ -115,6 +115,7 @@ class TurnFigures:
             "passes": stats.passes,
             "tokens_per_pass": stats.tokens_per_pass,
             "copied_share": stats.copied_share,
+            "mean_logprob": stats.mean_logprob,
             "ceiling_tok_s": self.ceiling,
             "share_of_ceiling": self.share_of_ceiling,
             "identical": self.difference is None,
@@ -164,6 +165,7 @@ class SessionFigures:
         answers = [answer for turn in self.turns for answer in turn.on]
         decode_s = sum(answer.decode_s for answer in answers)
         pass_s = [seconds for answer in answers for seconds in answer.pass_s]
+        scored = [(s.output_tokens, s.mean_logprob) for s in counts if s.mean_logprob is not None]
         shares = [turn.share_of_ceiling for turn in self.turns if turn.share_of_ceiling is not None]
         return {
             "off_tok_s": _fields(self.off_tok_s),
@@ -173,6 +175,7 @@ class SessionFigures:
             "acceptance": accepted / drafted if drafted else None,
             "tokens_per_pass": output / passes if passes else None,
             "share_of_ceiling": Spread(tuple(shares)).median if shares else None,
+            "mean_logprob": sum(n * mean for n, mean in scored) / sum(n for n, _ in scored) if scored else None,
             "outside_passes_share": 1 - sum(pass_s) / decode_s if decode_s else None,
             "pass_ms": {"median": 1000 * Spread(tuple(pass_s)).median, "p95": 1000 * Spread(tuple(pass_s)).p95}
             if pass_s
@@ -193,8 +196,10 @@ def run_session(
     repeats: int,
     progress: Callable[[str], None],
     clock: Callable[[], float] = time.perf_counter,
+    *,
+    score: bool = False,
 ) -> SessionFigures:
-    """Every turn `repeats` times on and off; `model` is the one under `engine`.
+    """Every turn `repeats` times on and off; `model` is the one under `engine`; `score` asks for log-likelihoods.
 
     Raises FileTooLongError when a file does not fit the context, and what the engine raises.
     """
@@ -205,7 +210,7 @@ def run_session(
         text = turn.text if turn.text is not None else text
         progress(f"turn {number} of {len(turns)}: {turn.kind}")
         prompt = build_prompt(file_lines(text), turn.instruction, turn.language)
-        one, new = _turn(turn, text, prompt, engine, model, repeats, clock)
+        one, new = _turn(turn, text, prompt, engine, model, repeats, clock, score)
         figures.append(one)
         text = new
     return SessionFigures(tuple(figures))
@@ -219,6 +224,7 @@ def _turn(
     model: TargetModel,
     repeats: int,
     clock: Callable[[], float],
+    score: bool,
 ) -> tuple[TurnFigures, str]:
     """Figures of one turn, and the file after it."""
     counts = engine.count(prompt.request(0))
@@ -227,7 +233,7 @@ def _turn(
     answers: dict[bool, list[Answer]] = {False: [], True: []}
     for repeat in range(repeats):
         for draft in (False, True) if repeat % 2 == 0 else (True, False):
-            answers[draft].append(_answer(engine, prompt.request(budget.max_tokens, draft=draft)))
+            answers[draft].append(_answer(engine, prompt.request(budget.max_tokens, draft=draft, score=score)))
     plain = answers[False][0]
     differences = [
         first_difference(plain.finished.token_ids, answer.finished.token_ids)

@@ -27,12 +27,14 @@ class BenchModel:
     """Chat template; empty when the file has none."""
     notes: tuple[str, ...]
     """What the load has to say."""
+    cache_folder: Path
+    """The model file's own: what passes cost is remembered there."""
 
     def engine(self) -> Engine:
         """An engine over this very model. Raises UnsupportedModelError when the file has no chat template."""
         if not self.template:
             raise UnsupportedModelError("The model file has no chat template, so it cannot be given instructions.")
-        return Engine(self.model, self.tokenizer, self.template, notes=self.notes)
+        return Engine(self.model, self.tokenizer, self.template, notes=self.notes, cache_folder=self.cache_folder)
 
 
 def load_parts(path: Path, threads: int, context_length: int) -> BenchModel:
@@ -44,7 +46,9 @@ def load_parts(path: Path, threads: int, context_length: int) -> BenchModel:
     loaded = load_native(EngineConfig(path, threads=threads, context_length=min(context_length, most)))
     template = loaded.metadata.get("tokenizer.chat_template")
     tokenizer = load_tokenizer(loaded.metadata, loaded.cache_folder)
-    return BenchModel(loaded.model, tokenizer, template if isinstance(template, str) else "", loaded.notes)
+    return BenchModel(
+        loaded.model, tokenizer, template if isinstance(template, str) else "", loaded.notes, loaded.cache_folder
+    )
 
 
 def load_file_tokenizer(path: Path) -> tuple[Tokenizer, str]:

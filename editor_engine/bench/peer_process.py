@@ -75,7 +75,7 @@ WARM_UP = PeerRequest((Message("user", "Write one line of Python that prints the
 def run_job(module: str, job: PeerJob) -> list[PeerReply]:
     """Run `python -m module` on a job. Raises PeerFailedError when the process fails.
 
-    ctrl-C, or any other way out, ends the process.
+    ctrl-C in this process, or any error, ends the other one.
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as talk:
         process = subprocess.Popen(

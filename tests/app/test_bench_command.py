@@ -159,6 +159,8 @@ def test_edit_compares_drafted_and_plain(tiny: str, tasks: str, capsys: pytest.C
     (turn,) = line["turns"]
     assert (turn["kind"], turn["identical"], line["identical_turns"]) == ("one", True, 1)
     assert turn["on_tok_s"]["runs"] == 1 and line["speed_up"]["median"] > 0
+    assert main(["bench", "edit", *options, "--score", "--json"]) == ExitCode.OK
+    assert line["mean_logprob"] is None and result(capsys.readouterr().out, "edit")["mean_logprob"] < 0
     assert main(["bench", "edit", *options]) == ExitCode.OK
     assert "same ids     1 of 1 turns" in capsys.readouterr().out
 

@@ -48,7 +48,7 @@ class ScriptedEngine:
             stats = replace(stats, decode_tok_s=self._speeds[turn], passes=5, drafted=8, accepted=6)
             if turn == self.break_turn:
                 ids = (*ids[:4], 63, *ids[5:])
-        yield Finished(self._reason, ids, stats)
+        yield Finished(self._reason, ids, replace(stats, mean_logprob=-float(turn) if request.score else None))
 
 
 def quiet(_: str) -> None:
@@ -116,6 +116,16 @@ def test_the_session_adds_up_tokens_and_time() -> None:
     assert fields["identical_turns"] == 4
     words = table(figures)
     assert "same ids     4 of 4 turns" in words and "stability on 0.12" in words
+
+
+def test_log_likelihood_is_weighted_by_tokens_and_unknown_where_it_was_not_asked_for() -> None:
+    engine = ScriptedEngine([SOURCE] * 2, [20.0] * 2)
+    figures = run_session(session("a", "b"), engine, model(), 1, quiet, Ticks(), score=True)
+    assert all(request.score for request in engine.requests[1:])
+    # The script scores turn n with -n.
+    assert figures.fields()["mean_logprob"] == -0.5
+    plain = run_session(session("a"), ScriptedEngine([SOURCE], [20.0]), model(), 1, quiet, Ticks())
+    assert plain.fields()["mean_logprob"] is None
 
 
 def test_other_tokens_with_drafting_are_found() -> None:
