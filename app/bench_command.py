@@ -55,6 +55,7 @@ def _model_options(command: Command) -> Command:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout."),
         click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs per figure."),
+        click.option("--isa", metavar="NAME", help="Kernel variant, such as avx2; by default the best one here."),
         click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Threads; 0 takes every processor."),
         click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file."),
     ):
@@ -130,12 +131,16 @@ def _locate(model: str | None, threads: int | None) -> "tuple[LocatedModel, int]
     return locate(model or settings.model), chosen or default_threads()
 
 
-def _load(model: str | None, threads: int | None, context: int, output: _Output) -> "tuple[BenchModel, str]":
-    from editor_engine.bench.loading import load_parts
+def _load(
+    model: str | None, threads: int | None, isa: str | None, context: int, output: _Output
+) -> "tuple[BenchModel, str]":
+    from editor_engine.bench.loading import chosen_isa, load_parts
+
+    variant = chosen_isa(isa)
 
     located, chosen = _locate(model, threads)
     output.progress(f"loading {located.id}")
-    return load_parts(located.path, chosen, context), located.id
+    return load_parts(located.path, chosen, context, variant), located.id
 
 
 def _conditions(parts: "BenchModel", model_id: str, **more: object) -> dict[str, object]:
@@ -167,14 +172,19 @@ def _contexts_option(command: Command) -> Command:
 @_model_options
 @_contexts_option
 def prefill(
-    model: str | None, threads: int | None, repeats: int, contexts: tuple[int, ...] | None, as_json: bool
+    model: str | None,
+    threads: int | None,
+    isa: str | None,
+    repeats: int,
+    contexts: tuple[int, ...] | None,
+    as_json: bool,
 ) -> None:
     """Tokens per second of reading a prompt, by its length."""
     from editor_engine.bench.filler import filler_tokens
     from editor_engine.bench.rates import prefill_rates
 
     with _answering("prefill", as_json) as output:
-        parts, model_id = _load(model, threads, max(contexts or CONTEXTS), output)
+        parts, model_id = _load(model, threads, isa, max(contexts or CONTEXTS), output)
         lengths = _fitting(contexts, CONTEXTS, parts, 0)
         conditions = _conditions(parts, model_id, contexts=lengths, repeats=repeats)
         tokens = filler_tokens(max(lengths), parts.tokenizer.encode)
@@ -190,6 +200,7 @@ def prefill(
 def plain(
     model: str | None,
     threads: int | None,
+    isa: str | None,
     repeats: int,
     contexts: tuple[int, ...] | None,
     steps: int,
@@ -202,7 +213,7 @@ def plain(
 
     with _answering("plain", as_json) as output:
         defaults, room = (PASS_CONTEXTS, WIDEST) if passes else (CONTEXTS, steps)
-        parts, model_id = _load(model, threads, max(contexts or defaults) + room, output)
+        parts, model_id = _load(model, threads, isa, max(contexts or defaults) + room, output)
         chosen = _fitting(contexts, defaults, parts, room)
         conditions = _conditions(parts, model_id, contexts=chosen, repeats=repeats)
         tokens = filler_tokens(max(chosen) + WIDEST, parts.tokenizer.encode)
@@ -225,6 +236,7 @@ def plain(
 def peers(
     model: str | None,
     threads: int | None,
+    isa: str | None,
     repeats: int,
     tasks: Path | None,
     turns: int,
@@ -237,13 +249,14 @@ def peers(
     from editor_engine.bench import peer_llamacpp, peers
     from editor_engine.bench.conditions import machine_conditions, package_version
     from editor_engine.bench.filler import filler_text
-    from editor_engine.bench.loading import load_file_tokenizer
+    from editor_engine.bench.loading import chosen_isa, load_file_tokenizer
     from editor_engine.bench.peer_process import PeerJob, PeerRequest
     from editor_engine.requests import Message
 
     with _answering("peers", as_json) as output:
         peer_llamacpp.require_package()
         peer_llamacpp.require_modes(modes)
+        variant = chosen_isa(isa)
         located, chosen = _locate(model, threads)
         tokenizer, sha256 = load_file_tokenizer(located.path)
 
@@ -255,14 +268,16 @@ def peers(
         text = f"{filler_text(BARE_TOKENS - 20, tokenizer.encode)}\nRepeat this file word for word."
         bare = None if no_bare else PeerRequest((Message("user", text),), BARE_OUTPUT)
         longest = max(longest, count(text) + BARE_OUTPUT + 64)
-        job = PeerJob(str(located.path), "", chosen, -(-(longest + 2 * WIDEST) // 256) * 256, requests)
+        context = -(-(longest + 2 * WIDEST) // 256) * 256
+        job = PeerJob(str(located.path), "", chosen, context, variant, requests)
         conditions = {
             **machine_conditions(),
             "xllamacpp": package_version(peer_llamacpp.PACKAGE),
             "model_id": located.id,
             "model_sha256": sha256,
             "threads": chosen,
-            "context": job.context,
+            "isa": variant,
+            "context": context,
             "repeats": repeats,
             "edits": [edit.kind for edit in edits],
         }
@@ -278,6 +293,7 @@ def peers(
 def edit(
     model: str | None,
     threads: int | None,
+    isa: str | None,
     repeats: int,
     tasks: Path | None,
     turns: int,
@@ -290,7 +306,7 @@ def edit(
 
     with _answering("edit", as_json) as output:
         chosen = (turns_of_file(tasks) if tasks else own_session())[:turns]
-        parts, model_id = _load(model, threads, SESSION_CONTEXT, output)
+        parts, model_id = _load(model, threads, isa, SESSION_CONTEXT, output)
         conditions = _conditions(parts, model_id, repeats=repeats, turns=[turn.kind for turn in chosen], score=score)
         figures = run_session(chosen, parts.engine(), parts.model, repeats, output.progress, score=score)
         output.answer(conditions, table(figures), figures.fields())

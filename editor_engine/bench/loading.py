@@ -6,9 +6,10 @@ Invariant: only what `Engine.load` does, taken apart, since a benchmark drives t
 from dataclasses import dataclass
 from pathlib import Path
 
+from editor_engine import kernels
 from editor_engine.config import EngineConfig, model_cache_dir
 from editor_engine.engine import Engine
-from editor_engine.errors import UnsupportedModelError
+from editor_engine.errors import RequestError, UnsupportedModelError
 from editor_engine.models.native.checkpoint import open_checkpoint
 from editor_engine.models.native.load import load_native
 from editor_engine.models.native.model import NativeModel
@@ -37,18 +38,26 @@ class BenchModel:
         return Engine(self.model, self.tokenizer, self.template, notes=self.notes, cache_folder=self.cache_folder)
 
 
-def load_parts(path: Path, threads: int, context_length: int) -> BenchModel:
+def load_parts(path: Path, threads: int, context_length: int, isa: str | None = None) -> BenchModel:
     """Load a GGUF file with a cache of `context_length` tokens, or fewer where the model was made for fewer.
 
-    `threads` 0 takes every processor. Raises what `Engine.load` raises.
+    `threads` 0 takes every processor, `isa` None its best kernel variant. Raises what `Engine.load` raises.
     """
     most = open_checkpoint(GgufFile(path)).config.context_length
-    loaded = load_native(EngineConfig(path, threads=threads, context_length=min(context_length, most)))
+    loaded = load_native(EngineConfig(path, threads=threads, context_length=min(context_length, most), isa=isa))
     template = loaded.metadata.get("tokenizer.chat_template")
     tokenizer = load_tokenizer(loaded.metadata, loaded.cache_folder)
     return BenchModel(
         loaded.model, tokenizer, template if isinstance(template, str) else "", loaded.notes, loaded.cache_folder
     )
+
+
+def chosen_isa(isa: str | None) -> str:
+    """`isa`, or the best kernel variant here. Raises RequestError for one that does not run here."""
+    here = kernels.variants()
+    if isa is not None and isa not in here:
+        raise RequestError(f"The kernel variant {isa!r} does not run here; {', '.join(here)} do.")
+    return isa or here[0]
 
 
 def load_file_tokenizer(path: Path) -> tuple[Tokenizer, str]:

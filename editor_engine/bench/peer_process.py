@@ -43,6 +43,8 @@ class PeerJob:
     threads: int
     context: int
     """Tokens the KV cache must hold."""
+    isa: str
+    """Kernel variant of ours; another engine takes what it was built for."""
     requests: tuple[PeerRequest, ...]
 
 
@@ -117,4 +119,4 @@ def parse_job(tree: Any) -> PeerJob:
         PeerRequest(tuple(Message(**message) for message in item["messages"]), item["max_tokens"], item["source"])
         for item in tree["requests"]
     )
-    return PeerJob(tree["model"], tree["mode"], tree["threads"], tree["context"], requests)
+    return PeerJob(tree["model"], tree["mode"], tree["threads"], tree["context"], tree["isa"], requests)

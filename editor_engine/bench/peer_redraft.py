@@ -22,7 +22,7 @@ def answer(job: PeerJob) -> Iterator[PeerReply]:
     """Load, warm up, answer. Raises what `Engine` raises, RequestError for a mode we do not have."""
     if job.mode not in (PLAIN, DRAFTED):
         raise RequestError(f"Our engine has no mode {job.mode!r}; it has {PLAIN} and {DRAFTED}.")
-    config = EngineConfig(model_path=Path(job.model), threads=job.threads, context_length=job.context)
+    config = EngineConfig(model_path=Path(job.model), threads=job.threads, context_length=job.context, isa=job.isa)
     engine = Engine.load(config)
     _complete(engine, WARM_UP, draft=False)
     for request in job.requests:

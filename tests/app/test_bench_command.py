@@ -68,6 +68,8 @@ def test_plain_by_context_and_its_pass_table(tiny: str, capsys: pytest.CaptureFi
         (["peers", "--mode", "magic"], ExitCode.USAGE, "llama.cpp has no mode 'magic'"),
         (["edit", "--tasks", "/nowhere.jsonl"], ExitCode.USAGE, "Cannot read the tasks"),
         (["replay", "--tasks", "/nowhere.jsonl"], ExitCode.USAGE, "Cannot read the tasks"),
+        (["plain", "--isa", "abacus"], ExitCode.USAGE, "'abacus' does not run here"),
+        (["peers", "--isa", "abacus"], ExitCode.USAGE, "'abacus' does not run here"),
         (["replay"], ExitCode.USAGE, "--tasks"),
     ],
 )
@@ -128,13 +130,13 @@ def test_peers_from_options_to_ratios(
 
     monkeypatch.setattr("editor_engine.bench.peer_llamacpp.find_spec", lambda name: object())
     monkeypatch.setattr(peers.compare, "__defaults__", (run,))
-    options = ["--model", tiny, "--threads", "2", "--repeats", "2", "--tasks", tasks]
+    options = ["--model", tiny, "--threads", "2", "--isa", "scalar", "--repeats", "2", "--tasks", tasks]
     assert main(["bench", "peers", *options, "--mode", "ngram_mod", "--json"]) == ExitCode.OK
     line = result(capsys.readouterr().out, "peers")
     assert line["ratios"]["edit_vs_best_llama_cpp"] == {"median": 4.0, "min": 4.0, "max": 4.0, "runs": 2}
     assert line["ratios"]["plain_vs_llama_cpp"]["median"] == 2.0 and line["best_llama_cpp_mode"] == "none"
     assert [job.mode for job in jobs] == ["plain", "none", "drafted", "ngram_mod"] * 2
-    assert {(job.model, job.threads) for job in jobs} == {(tiny, 2)}
+    assert {(job.model, job.threads, job.isa) for job in jobs} == {(tiny, 2, "scalar")}
     bare, edit = jobs[0].requests
     assert edit.source == TASK["before"] and "Swap." in edit.messages[-1].content and bare.max_tokens == 65
     assert jobs[0].context % 256 == 0

@@ -10,12 +10,13 @@ import pytest
 
 from editor_engine.bench.peer_process import PeerFailedError, PeerJob, PeerReply, PeerRequest, parse_job, run_job
 from editor_engine.bench.peers import MODULES, OURS, THEIRS
+from editor_engine.kernels import variants
 from editor_engine.requests import Message
 from tests.support.tiny_gguf import write_tiny
 
 SOURCE = "def add(a, b):\n    return a + b\n" * 4
 REQUEST = PeerRequest((Message("system", "You edit."), Message("user", f"{SOURCE}\nKeep it.")), 24, SOURCE)
-JOB = PeerJob("no.gguf", "plain", 1, 512, (REQUEST, REQUEST))
+JOB = PeerJob("no.gguf", "plain", 1, 512, "scalar", (REQUEST, REQUEST))
 ROOT = Path(__file__).parents[3]
 
 NOISY = """
@@ -66,7 +67,7 @@ def test_a_process_that_dies_or_falls_silent_is_one_sentence(peers: Path, body: 
 
 @pytest.mark.parametrize(
     ("job", "words"),
-    [(JOB, "no.gguf"), (PeerJob("no.gguf", "fast", 1, 512, ()), "no mode 'fast'; it has plain and drafted.")],
+    [(JOB, "no.gguf"), (PeerJob("no.gguf", "fast", 1, 512, "scalar", ()), "no mode 'fast'; it has plain and drafted.")],
 )
 def test_our_engine_says_why_it_cannot(job: PeerJob, words: str) -> None:
     with pytest.raises(PeerFailedError) as failure:
@@ -76,8 +77,8 @@ def test_our_engine_says_why_it_cannot(job: PeerJob, words: str) -> None:
 
 def test_our_engine_gives_the_same_tokens_drafted_and_plain(tmp_path: Path) -> None:
     model = str(write_tiny(tmp_path / "tiny.gguf", seed=3))
-    plain = run_job(MODULES[OURS], PeerJob(model, "plain", 1, 512, (REQUEST,)))
-    drafted = run_job(MODULES[OURS], PeerJob(model, "drafted", 1, 512, (REQUEST, REQUEST)))
+    plain = run_job(MODULES[OURS], PeerJob(model, "plain", 1, 512, "scalar", (REQUEST,)))
+    drafted = run_job(MODULES[OURS], PeerJob(model, "drafted", 1, 512, "scalar", (REQUEST, REQUEST)))
     assert [reply.digest for reply in drafted] == [plain[0].digest] * 2
     assert plain[0].output_tokens > 1 and plain[0].decode_tok_s and plain[0].drafted == 0
     # The second time the prompt is in the cache, and only its last token is computed again.
@@ -89,9 +90,9 @@ def test_llama_cpp_reads_the_very_prompt_that_ours_reads(smollm2_path: Path) -> 
     if find_spec("xllamacpp") is None:
         pytest.skip("xllamacpp is not installed; `pip install xllamacpp` gets it")
     request = PeerRequest((Message("user", f"{SOURCE}\nRepeat this file."),), 6)
-    ours = run_job(MODULES[OURS], PeerJob(str(smollm2_path), "plain", 1, 512, (request,)))[0]
+    ours = run_job(MODULES[OURS], PeerJob(str(smollm2_path), "plain", 1, 512, variants()[0], (request,)))[0]
     theirs = [
-        run_job(MODULES[THEIRS], PeerJob(str(smollm2_path), mode, 1, 512, (request,)))[0]
+        run_job(MODULES[THEIRS], PeerJob(str(smollm2_path), mode, 1, 512, variants()[0], (request,)))[0]
         for mode in ("none", "ngram_simple")
     ]
     assert ours.prompt_tokens == theirs[0].prompt_tokens > 50

@@ -13,7 +13,7 @@ from editor_engine.requests import Message
 
 EDIT = PeerRequest((Message("user", "Edit."),), 100, "source")
 BARE = PeerRequest((Message("user", "Read."),), 5)
-JOB = PeerJob("model.gguf", "", 2, 512, (EDIT, EDIT))
+JOB = PeerJob("model.gguf", "", 2, 512, "scalar", (EDIT, EDIT))
 REPLY = PeerReply(1000, 0, 50.0, 11, 1.0, 0, 0, "same")
 
 
