@@ -4,6 +4,7 @@ Commands are imported when they are run, so `--help` loads neither numpy nor a m
 user; what was not foreseen is one sentence and a report file.
 """
 
+import contextlib
 import importlib
 import os
 import sys
@@ -55,6 +56,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code (the console script passes it to `sys.exit`)."""
+    _open_missing_streams()
     try:
         result = cli.main(args=None if arguments is None else list(arguments), standalone_mode=False)
         sys.stdout.flush()
@@ -68,14 +70,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("redraft: interrupted.", err=True)
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click makes the latter of the former
         # The reader of our output has gone. Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.REFUSED
+        return ExitCode.BROKEN_PIPE
+    except OSError as error:
+        # Files have sentences of their own by now: what is left is output that cannot be written (a full disk).
+        click.echo(f"redraft: the output cannot be written: {error.strerror or error}.", err=True)
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.FILE
     except Exception as error:
         said = f"{type(error).__name__}: {error}".encode("unicode_escape").decode("ascii")
         click.echo(f"redraft: an internal error, {said}. {_write_report()}", err=True)
         return ExitCode.REFUSED
+
+
+def _open_missing_streams() -> None:
+    """A stream that was closed before we started reads and writes nothing, and is no error."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # lives as long as the process
 
 
 def _write_report() -> str:

@@ -28,6 +28,8 @@ class ExitCode(IntEnum):
     """A change made meanwhile: nothing was written, or what was written is named."""
     INTERRUPTED = 130
     """Stopped by ctrl-C or a signal."""
+    BROKEN_PIPE = 141
+    """Whoever read our output has gone; as a shell counts a program that SIGPIPE ended."""
 
 
 class AppError(Exception):

@@ -8,9 +8,10 @@ the new file, or JSON lines); a filter always gets a whole file back, the origin
 
 import asyncio
 import os
+import signal
 import sys
-from collections.abc import Callable, Coroutine
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import BinaryIO, TextIO, TypeVar
@@ -290,9 +291,16 @@ def _write(streams: Streams, data: bytes) -> None:
 
 
 def _require_patch_apart(options: EditOptions) -> None:
-    """`--patch` must not overwrite a file that is read."""
+    """`--patch` must be a file that can be written, and not one that is read: said before the model runs."""
     patch = options.patch
-    if patch is None or not os.path.exists(patch):
+    if patch is None:
+        return
+    if patch == "-":
+        raise UsageError("--patch takes the name of a file; stdout carries the diff already.")
+    folder = os.path.dirname(os.path.abspath(patch))
+    if os.path.isdir(patch) or not os.access(patch if os.path.exists(patch) else folder, os.W_OK):
+        raise FileUnwritableError(f"The patch {shown(patch)} cannot be written: it is a folder or not writable.")
+    if not os.path.exists(patch):
         return
     if any(os.path.exists(read) and os.path.samefile(patch, read) for read in (options.file, *options.context)):
         raise UsageError(f"--patch {shown(patch)} is a file of this edit, which the diff would overwrite.")
@@ -308,6 +316,22 @@ def _write_patch(path: str, data: bytes) -> None:
 
 def _filter(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
     """stdin to stdout: the new file, or the very bytes that came in and a code that says why."""
+    with _ends_as_interrupts():
+        return _give_back_or_answer(options, connect, streams)
+
+
+@contextmanager
+def _ends_as_interrupts() -> Iterator[None]:
+    """SIGTERM and SIGHUP are answered as ctrl-C is: the text is given back first."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _give_back_or_answer(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
     data = streams.stdin.read()
     reporter = _talk(options, streams)
     answer, code = data, ExitCode.OK

@@ -343,6 +343,18 @@ def remove(model_id: str, yes: bool, as_json: bool) -> None:
         output.item(item, f"{model_id}: {gigabytes(freed)} freed")
 
 
+def _require_usable(entry: "InstalledModel") -> None:
+    """No hash vouches for this file, so its table of contents must at least be whole."""
+    from editor_engine.quant.gguf import GgufFile
+    from editor_engine.store.installed import remove as discard
+
+    try:
+        GgufFile(entry.path)
+    except EngineError:
+        discard(entry)
+        raise
+
+
 @models.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--name", help="Id to store it under; by default the catalogue's for its hash, else the file's name.")
@@ -354,5 +366,6 @@ def import_model(file: Path, name: str | None, as_json: bool) -> None:
     with _answering(as_json, lambda: "changed") as output:
         entry = import_file(file, name)
         if entry.model is None:
+            _require_usable(entry)
             output.note(f"{entry.id} is not in the catalogue, so nobody vouches for it; its SHA-256 is {entry.sha256}.")
         output.item(_fields(entry.model, entry, None), f"{entry.id}: {entry.path}")

@@ -206,7 +206,7 @@ class TalkReporter:
         prompt += f"[assistant]\n{plan.prompt.prefill}"
         stdout.write("\n".join(map(visible, prompt.split("\n"))) if stdout.isatty() else prompt)
         budget = plan.budget
-        time = "unknown before the first edit" if rates is None else f"some {rates.seconds(budget):.0f} s"
+        time = "unknown before the first edit" if rates is None else f"some {max(rates.seconds(budget), 1):.0f} s"
         self.note(
             f"Prompt {budget.prompt} tokens, expected output {budget.expected}, at most {budget.max_tokens}; context "
             f"{budget.context}. Expected time: {time}."
@@ -217,7 +217,7 @@ class TalkReporter:
         self.note(
             f"{engine.model_id} on {engine.device}, {engine.threads} threads, {engine.exactness}: "
             f"{event.prompt_tokens} prompt tokens ({event.cached_tokens} cached), about {event.source_tokens} to write"
-            + ("." if expected_s is None else f", some {expected_s:.0f} s.")
+            + ("." if expected_s is None else f", some {max(expected_s, 1):.0f} s.")
         )
         for note in engine.notes:
             self.note(note)

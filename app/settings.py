@@ -41,15 +41,18 @@ def _text(value: object) -> str | None:
 
 
 def _count(value: object) -> int | None:
-    if isinstance(value, str):
-        value = int(value) if value.isascii() and value.isdigit() else None
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1024 else None
 
 
 def _switch(value: object) -> bool | None:
-    if isinstance(value, str):
-        return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}.get(value.lower())
     return value if isinstance(value, bool) else None
+
+
+def _typed(value: str) -> object:
+    """What the text of a variable would be in the settings file: a number, a switch, else text."""
+    if value.isascii() and value.isdigit():
+        return int(value)
+    return {"true": True, "yes": True, "false": False, "no": False}.get(value.lower(), value)
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,11 @@ def load_settings(path: Path | None = None, environment: Mapping[str, str] | Non
             continue
         if name not in by_variable:
             raise SettingsError(f"Unknown variable {name}; known ones: {', '.join(sorted(by_variable))}.")
-        found[by_variable[name].field] = _checked(by_variable[name], value, name)
+        key = by_variable[name]
+        typed = _typed(value) if key.read is not _text else value
+        if key.read is _switch and typed in (0, 1):
+            typed = bool(typed)
+        found[key.field] = _checked(key, typed, name)
     return replace(Settings(), **found)  # type: ignore[arg-type]  # each value went through its key's reader
 
 
@@ -101,12 +108,16 @@ def _checked(key: _Key, value: object, where: str) -> object:
 
 def _file_values(path: Path) -> dict[str, object]:
     try:
-        table = tomllib.loads(path.read_bytes().decode())
+        if path.exists() and not path.is_file():
+            raise SettingsError(f"{path} cannot be read: it is not a regular file.")
+        table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path} is not valid TOML: it is not UTF-8 (byte {error.start}).") from error
+    except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path} is not valid TOML: {error}.") from error
     return dict(_flatten(table, ""))
 

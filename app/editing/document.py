@@ -83,6 +83,8 @@ def open_document(path: str | os.PathLike[str], encoding: str | None = None) -> 
     FileBinaryError, FileUndecodableError, FileTooLongError (exit 3); UsageError for an unknown `encoding` (exit 2).
     """
     name = os.fspath(path)
+    if not name:
+        raise FileMissingError("The file name is empty.")
     target = resolve(name)
     said = shown(name)
     try:
@@ -133,7 +135,7 @@ def require_replaceable(document: Document, *, break_links: bool = False) -> Non
     if document.snapshot.nlink > 1 and not break_links:
         raise FileHardLinkedError(
             f"{said} has {document.snapshot.nlink} names (hard links); replacing it would part it from the others. "
-            "Copy it first, or edit it in the terminal UI, which offers to break the link."
+            "Edit a copy, or take the diff (--patch) and apply it by hand."
         )
     if not os.access(target, os.W_OK):
         raise FileUnwritableError(f"{said} is not writable for you.")

@@ -255,6 +255,8 @@ class Journal:
         order = int(match["order"] or 0)
         try:
             state = State(match["state"])
+            if not path.is_file():  # a pipe or a device in its place would hold us up
+                raise ValueError("not a regular file")
             with path.open("rb") as file:
                 header = file.readline()
                 fields: dict[str, Any] = json.loads(header)

@@ -60,11 +60,14 @@ def is_exact(document: Document) -> bool:
 
 
 def patch_name(document: Document) -> str:
-    """The document's name in a diff: relative to the current folder where it lies in it."""
+    """The document's name in a diff: relative to the current folder where it lies in it, else to the folder both share
+    (from where the diff then applies)."""
     name = os.path.normpath(document.name)
     if os.path.isabs(name):
         folder = os.getcwd()
         name = os.path.relpath(name, folder) if name.startswith(folder.rstrip("/") + "/") else name.lstrip("/")
+    while name.startswith("../"):  # no patch program takes such a name
+        name = name.removeprefix("../")
     return name
 
 

@@ -85,6 +85,8 @@ async def plan_edit(document: Document, order: EditOrder, client: EngineClient) 
     """
     if not order.instruction.strip():
         raise UsageError("The instruction is empty; say what to change.")
+    if any("\ud800" <= char <= "\udfff" for char in order.instruction):
+        raise UsageError("The instruction is not valid UTF-8 text.")
     language = detect_language(document.name, document.lines[0])
     region = _region(document, order, language)
     prompt = build_prompt(document.lines, order.instruction, language, region, order.context)

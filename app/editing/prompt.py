@@ -108,8 +108,11 @@ class Budget:
         if self.needed <= self.context:
             return
         way_out = "" if is_region else " Edit a part of it with --lines A:B or --symbol NAME."
+        long = "The file is"
+        if self.prompt - self.expected > self.context // 2:  # not the file, then, or not it alone
+            long, way_out = "Instruction and context files are", " Say it in fewer words, or give fewer files."
         raise FileTooLongError(
-            f"The file is too long for this model: prompt {self.prompt} + expected output {self.expected} + headroom "
+            f"{long} too long for this model: prompt {self.prompt} + expected output {self.expected} + headroom "
             f"{self.headroom} = {self.needed} tokens, and the context holds {self.context}.{way_out}"
         )
 

@@ -58,7 +58,9 @@ def region_of_lines(option: str, line_count: int) -> Region:
     if not 1 <= first <= last:
         raise RegionError(f"--lines {first}:{last} is no range: it needs 1 <= A <= B.")
     if last > line_count:
-        raise RegionError(f"--lines {first}:{last} is out of range: the file has {line_count} lines.")
+        raise RegionError(
+            f"--lines {first}:{last} is out of range: the file has {line_count} line{'s' * (line_count != 1)}."
+        )
     return Region(first, last)
 
 

@@ -25,6 +25,8 @@ from editor_engine.store.installed import CHUNK, hash_file
 from editor_engine.store.sources import Fetching, Report, require_space
 
 SOURCE = "package index"
+_OFFLINE = ("NewConnectionError", "Cannot connect to proxy", "Name or service not known", "Temporary failure in name")
+"""Parts of what pip says when it reaches nothing; its last line then speaks of versions only."""
 _POLL_SECONDS = 0.2
 
 
@@ -112,6 +114,10 @@ def _download(part: Part, scratch: Path, on_bytes: Callable[[int], None]) -> Pat
         if pip.returncode != 0:
             words.seek(0)
             lines = words.read().decode(errors="replace").splitlines()
+            if any(sign in line for line in lines for sign in _OFFLINE):
+                raise FetchError(
+                    f"The package index cannot be reached; {requirement} was not fetched. Try again online."
+                )
             reason = next((line for line in reversed(lines) if line.startswith("ERROR:")), "".join(lines[-1:]))
             raise FetchError(f"pip could not download {requirement}: {reason.removeprefix('ERROR:').strip()}")
     wheels = list(scratch.glob("*.whl"))

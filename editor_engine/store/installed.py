@@ -74,10 +74,11 @@ def write_record(file: Path, sha256: str) -> None:
     os.replace(name, record_path(file))
 
 
-def _recorded(file: Path, status: os.stat_result) -> str | None:
+def _recorded(file: Path, status: os.stat_result | None) -> str | None:
+    """The SHA-256 on record; with `status` only if nothing has written to the file since."""
     try:
         facts = json.loads(record_path(file).read_text("utf-8"))
-        if (facts["bytes"], facts["mtime_ns"]) != (status.st_size, status.st_mtime_ns):
+        if status is not None and (facts["bytes"], facts["mtime_ns"]) != (status.st_size, status.st_mtime_ns):
             return None
         sha256 = facts["sha256"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -131,7 +132,8 @@ def verify(entry: InstalledModel, on_bytes: OnBytes = lambda done: None) -> Inst
     the catalogue is damaged when its hash is not the one recorded when it was imported.
     """
     sha256 = hash_file(entry.path, on_bytes)
-    right = sha256 == entry.model.sha256 if entry.model else entry.sha256 in (None, sha256)
+    expected = entry.model.sha256 if entry.model else _recorded(entry.path, None)
+    right = expected in (None, sha256)
     if right:
         write_record(entry.path, sha256)
         return _entry(entry.path)
@@ -139,7 +141,7 @@ def verify(entry: InstalledModel, on_bytes: OnBytes = lambda done: None) -> Inst
     damage = f"{entry.id} ({entry.path}) is damaged: its SHA-256 is {sha256}"
     if entry.model:
         raise ModelFileError(f"{damage}, not {entry.model.sha256}; `redraft models pull {entry.id}` fetches it again.")
-    raise ModelFileError(f"{damage}, not {entry.sha256}; import it again.")
+    raise ModelFileError(f"{damage}, not {expected}; import it again.")
 
 
 def locate(name: str | None = None) -> LocatedModel:

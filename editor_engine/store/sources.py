@@ -50,6 +50,6 @@ def require_space(folder: Path, size: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < size + _SPARE_BYTES:
         raise FetchError(
-            f"{folder} has {gigabytes(free)} free and the download needs {gigabytes(size + _SPARE_BYTES)}; "
-            "free some space and pull again: what is here already is kept."
+            f"{folder} has {gigabytes(free)} free and {gigabytes(size + _SPARE_BYTES)} are needed, some to spare; "
+            "free some space and try again: what is here already is kept."
         )

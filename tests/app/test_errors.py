@@ -31,4 +31,5 @@ def test_the_table() -> None:
         "UNCHANGED": 5,
         "CONFLICT": 6,
         "INTERRUPTED": 130,
+        "BROKEN_PIPE": 141,
     }

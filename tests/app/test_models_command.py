@@ -14,6 +14,7 @@ from app.errors import ExitCode
 from editor_engine.config import models_dir
 from editor_engine.store import fetch, hub
 from editor_engine.store.catalogue import CatalogueModel
+from tests.support.tiny_gguf import write_tiny
 from tests.support.wheel_index import content, index_model, use_catalogue, use_index
 
 NO_HUB = "The model hub cannot be used: it does not carry tiny."
@@ -224,8 +225,7 @@ def test_rm_takes_what_a_stopped_pull_left(model: CatalogueModel, capsys: pytest
 def test_import_says_when_nobody_vouches(
     model: CatalogueModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = tmp_path / "mine.gguf"
-    source.write_bytes(b"GGUF own")
+    source = write_tiny(tmp_path / "mine.gguf")
     assert main(["models", "import", str(source), "--name", "my-own"]) == ExitCode.OK
     out, err = capsys.readouterr()
     assert out == f"my-own: {models_dir() / 'my-own.gguf'}\n"
@@ -234,6 +234,24 @@ def test_import_says_when_nobody_vouches(
     assert main(["models", "import", str(source), "--json"]) == ExitCode.OK
     item, result = answers(capsys.readouterr().out)
     assert (item["id"], item["whole"], result["outcome"]) == ("tiny", True, "changed")
+
+
+def test_a_junk_file_is_not_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = write_tiny(tmp_path / "whole.gguf").read_bytes()
+    for junk in (b"GGUF\3\0\0\0", whole[: len(whole) // 2]):
+        source = tmp_path / "junk.gguf"
+        source.write_bytes(junk)
+        assert main(["models", "import", str(source)]) == ExitCode.ENGINE
+        assert capsys.readouterr().err.count("\n") == 1
+        assert list(models_dir().glob("*.gguf")) == []
+
+
+def test_an_imported_file_that_was_written_to_is_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "import", str(write_tiny(tmp_path / "mine.gguf"))]) == ExitCode.OK
+    with (models_dir() / "mine.gguf").open("ab") as stream:
+        stream.write(b"x")
+    assert main(["models", "verify", "mine"]) == ExitCode.ENGINE
+    assert "is damaged" in capsys.readouterr().err
 
 
 def test_info_says_where_a_model_would_come_from(model: CatalogueModel, capsys: pytest.CaptureFixture[str]) -> None:

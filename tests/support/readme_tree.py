@@ -38,9 +38,12 @@ def entries() -> Iterator[tuple[Path, str]]:
 def tree() -> str:
     """README's tree as Markdown."""
     lines: list[str] = []
-    for path, words in entries():
+    found = list(entries())
+    for path, words in found:
         if path.name == "__init__.py":
-            lines += ["", f"**`{path.parent}/`** {words}", "", "| file | job |", "|---|---|"]
+            lines += ["", f"**`{path.parent}/`** {words}"]
+            if any(other.parent == path.parent and other != path for other, _ in found):
+                lines += ["", "| file | job |", "|---|---|"]
         elif lines:
             shown = path.name if path.suffix == ".py" else f"{path.parent.name}/{path.name}"
             lines.append(f"| `{shown}` | {words.replace('|', chr(92) + '|')} |")

@@ -225,7 +225,7 @@ def test_a_full_disk_is_seen_before_anything_is_fetched(model: CatalogueModel, m
 
     monkeypatch.setattr(sources.shutil, "disk_usage", lambda path: Usage(5_000_000))
     monkeypatch.setattr(index_parts, "_download", None)
-    with pytest.raises(FetchError, match=r"has 5 MB free and the download needs 67 MB"):
+    with pytest.raises(FetchError, match=r"has 5 MB free and 67 MB are needed"):
         pull(model, yes, lambda event: None)
 
 
