@@ -71,7 +71,7 @@ class Engine:
         self._tokenizer = tokenizer
         self._template = template
         self._costs = CostMemory(model.info, cache_folder)
-        self._make_drafter = make_drafter or partial(ChainDrafter, cost=self._costs.cost)
+        self._make_drafter = make_drafter or partial(ChainDrafter, cost=self._costs.cost, words=tokenizer)
         self._clock = clock
         self._busy = threading.Lock()
         self._cached: list[int] = []  # token ids in the model's cache, in order

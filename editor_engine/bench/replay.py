@@ -10,19 +10,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from editor_engine.decode.verify import accepted_count, usable_draft
 from editor_engine.draft.drafter import Draft, Drafter
 from editor_engine.draft.pass_cost import PassCost
+from editor_engine.draft.renames import Words
 from editor_engine.errors import RequestError
-
-
-class Encoder(Protocol):
-    """The part of a tokenizer a replay needs."""
-
-    def encode(self, text: str) -> list[int]:
-        """Token ids of plain text, special tokens neither read nor added."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +40,8 @@ class TokenTask:
     source: tuple[int, ...]
     target: tuple[int, ...]
     """At least one token."""
+    words: Words | None = None
+    """How the ids are spelt; None where they stand for no text."""
 
 
 DrafterFactory = Callable[[TokenTask, PassCost], Drafter]
@@ -147,13 +142,13 @@ def _parse(path: Path, number: int, line: str) -> Iterator[ReplayTask]:
     yield ReplayTask(*fields)
 
 
-def tokenise(tasks: Sequence[ReplayTask], encoder: Encoder) -> list[TokenTask]:
+def tokenise(tasks: Sequence[ReplayTask], words: Words) -> list[TokenTask]:
     """Tasks as token ids; file and instruction are encoded apart, as a chat template keeps them apart."""
     result = []
     for task in tasks:
-        source = tuple(encoder.encode(task.before))
-        prompt = (*source, *encoder.encode(task.instruction))
-        result.append(TokenTask(task.id, prompt, source, tuple(encoder.encode(task.after))))
+        source = tuple(words.encode(task.before))
+        prompt = (*source, *words.encode(task.instruction))
+        result.append(TokenTask(task.id, prompt, source, tuple(words.encode(task.after)), words))
     return result
 
 

@@ -79,7 +79,7 @@ def _peer(rule: PeerRule) -> DrafterFactory:
 
 
 def _redraft(task: TokenTask, cost: PassCost) -> Drafter:
-    return ChainDrafter(task.prompt, task.source, (), cost=cost)
+    return ChainDrafter(task.prompt, task.source, (), cost=cost, words=task.words)
 
 
 DRAFTERS: Mapping[str, DrafterFactory] = {

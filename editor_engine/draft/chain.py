@@ -5,21 +5,24 @@
     length   -> tokens to draft for what a pass costs    (length_policy.py, pass_cost.py)
     observe  -> what was emitted teaches all of them
 
-Knows tokens only: no text, no file name, no clock. Invariant: drafts depend on the ids seen, the costs handed in and
-nothing else; memory grows with the number of tokens only, and the steps per token are bounded.
+Knows tokens, and their spelling where that is handed in: no file name, no clock. Invariant: drafts depend on the ids
+seen, their spelling and the costs handed in; memory grows with the number of tokens only, and the steps per token are
+bounded.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from editor_engine.draft.cool_down import CoolDown
 from editor_engine.draft.drafter import Draft, Origin
-from editor_engine.draft.guesses import CURSOR, SUBSTITUTION, Guess, Memory, Step, look
+from editor_engine.draft.guesses import CURSOR, SUBSTITUTION, Guess, Memory, Pending, Step, look
 from editor_engine.draft.length_policy import best_length
 from editor_engine.draft.ngram_index import BARRIER
 from editor_engine.draft.pass_cost import PassCost
 from editor_engine.draft.ranking import Choice, Ranking
+from editor_engine.draft.renames import Rewrite, Words
 from editor_engine.draft.source_cursor import Site
+from editor_engine.draft.substitutions import Substitution
 from editor_engine.events import Provenance
 
 _REOPENS = 8
@@ -50,13 +53,20 @@ class ChainDrafter:
         *,
         cost: PassCost | None = None,
         parts: Parts | None = None,
+        words: Words | None = None,
     ) -> None:
         """`prompt_ids` hold file and instruction, `source_ids` the file as it would be emitted.
 
         `cost`: pass costs, corrected here by the passes observed; None takes the table shipped for AVX2.
+        `words`: how ids are spelt, so that a rename is known in every tokenisation; without it, by its ids only.
         """
         self._parts = parts or Parts()
-        self._memory = Memory(_without(prompt_ids, source_ids), tuple(source_ids), resync=self._parts.resync)
+        self._memory = Memory(
+            _without(prompt_ids, source_ids),
+            tuple(source_ids),
+            resync=self._parts.resync,
+            words=words if self._parts.substitutions else None,
+        )
         self._prompt_length = len(prompt_ids)
         self._stop_ids = frozenset(stop_ids)
         self._cost = cost or PassCost.shipped("avx2")
@@ -104,7 +114,7 @@ class ChainDrafter:
         while len(origins) < len(emitted):
             at = len(origins)
             step = steps[at] if at < len(steps) else None
-            if step is not None and step.substitution is not None:
+            if step is not None and step.substitution is not None and self._memory.pending is None:
                 span = step.substitution.emitted
                 if at + len(span) <= min(len(steps), len(emitted)):
                     origins += self._take_substituted(step, span)
@@ -125,13 +135,18 @@ class ChainDrafter:
         memory, cursor = self._memory, self._memory.cursor
         expected = cursor.position if cursor.following else None
         site = None if cursor.following else cursor.sites[-1:]
+        pending = self._replaced_by(token)
         memory.append(token)
+        streak = cursor.streak + 1
         on_source = cursor.advance(token, memory.tail, memory.emitted)
         if on_source:
             if expected is not None:
                 memory.substitutions.unchanged(memory.source, expected)
+                if memory.renames:
+                    memory.renames.kept(expected, streak)
         elif cursor.following and cursor.streak:
             self._close(site[0] if site else None)
+        memory.pending = self._go_on(pending) if pending else None
         source = expected if on_source else None
         if step is None:
             return Origin(Provenance.AGREED if on_source else Provenance.GENERATED, source)
@@ -139,13 +154,38 @@ class ChainDrafter:
             return Origin(Provenance.SUBSTITUTED, source)
         return Origin(Provenance.COPIED if drafter in (CURSOR, SUBSTITUTION) else Provenance.DRAFTED, source)
 
+    def _replaced_by(self, token: int) -> Pending | None:
+        """The rewritten span that `token` begins or goes on with, seen from before it."""
+        memory, cursor = self._memory, self._memory.cursor
+        pending = memory.pending
+        if pending is None and cursor.following and self._parts.substitutions:
+            known = memory.replacement(cursor.position)
+            if isinstance(known, Rewrite):
+                pending = Pending(known, 0, cursor.position, cursor.streak, list(cursor.sites))
+        return pending if pending is not None and pending.known.emitted[pending.done] == token else None
+
+    def _go_on(self, pending: Pending) -> Pending | None:
+        """One more token of a rewritten span came; after its last one the cursor goes on behind the source span."""
+        pending = replace(pending, done=pending.done + 1)
+        if pending.done < len(pending.known.emitted):
+            return pending
+        after = pending.position + len(pending.known.source)
+        self._confirm(pending.known, after)
+        self._memory.cursor.resume(after, pending.streak, pending.sites, self._memory.emitted)
+        return None
+
+    def _confirm(self, known: Substitution | Rewrite, after: int) -> None:
+        known.confirm()
+        if self._memory.renames:
+            self._memory.renames.replaced(after)
+
     def _take_substituted(self, step: Step, span: Sequence[int]) -> list[Origin]:
         """A whole substitution came true: the cursor goes on behind its source span."""
         memory = self._memory
         for token in span:
             memory.append(token)
         if step.substitution is not None and step.after is not None:
-            step.substitution.right += 1
+            self._confirm(step.substitution, step.after)
             memory.cursor.jump(step.after, memory.emitted)
         return [Origin(Provenance.SUBSTITUTED, None) for _ in span]
 
@@ -154,9 +194,15 @@ class ChainDrafter:
         memory, cursor = self._memory, self._memory.cursor
         if site is None or not self._parts.substitutions:
             return
-        before = memory.source[site.source : cursor.position - cursor.streak]
-        after = memory.tokens[memory.output_at + site.output : len(memory.tokens) - cursor.streak]
-        memory.substitutions.learn(before, after)
+        end = cursor.position - cursor.streak
+        left = memory.output_at + site.output
+        after = memory.tokens[left : len(memory.tokens) - cursor.streak]
+        memory.substitutions.learn(memory.source[site.source : end], after)
+        if memory.renames:
+            memory.renames.resumed()
+            if site.source <= end:
+                before = memory.tokens[max(memory.output_at, left - 8) : left]
+                memory.renames.learn(before, site.source, end, after, cursor.streak)
 
 
 def _without(prompt: Sequence[int], source: Sequence[int]) -> list[int]:

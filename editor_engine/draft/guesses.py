@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from editor_engine.draft.copy_trail import CopyTrail
 from editor_engine.draft.ngram_index import BARRIER, Match, NgramIndex
-from editor_engine.draft.source_cursor import SourceCursor
+from editor_engine.draft.renames import Renames, Rewrite, Words
+from editor_engine.draft.source_cursor import Site, SourceCursor
 from editor_engine.draft.substitutions import Substitution, Substitutions
 from editor_engine.draft.successors import Successors
 
@@ -40,15 +41,38 @@ class Guess:
     """The first token."""
     length: int = 0
     """Equal tokens right before `place`, as far as they were counted."""
-    substitution: Substitution | None = None
+    substitution: Substitution | Rewrite | None = None
     """Replaces the source span at `place`, when there is one."""
+    done: int = 0
+    """Tokens of the replacement that are emitted already."""
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A rewritten span of which the output has the first tokens.
+
+    Spans of `Substitution` are not followed so: they end where tokens differ, not where names do, and it made replays
+    slightly worse.
+    """
+
+    known: Rewrite
+    done: int
+    """Tokens of it emitted, fewer than it has."""
+    position: int
+    """Where its source span starts."""
+    streak: int
+    """The cursor's before it."""
+    sites: list[Site]
+    """The cursor's before it."""
 
 
 class Memory:
     """Everything one reply has shown: prompt, source and output in one indexed array."""
 
-    def __init__(self, context: Sequence[int], source: Sequence[int], *, resync: bool = True) -> None:
-        """`context`: the prompt without the source. `resync`: see SourceCursor."""
+    def __init__(
+        self, context: Sequence[int], source: Sequence[int], *, resync: bool = True, words: Words | None = None
+    ) -> None:
+        """`context`: the prompt without the source. `resync`: see SourceCursor. `words`: see ChainDrafter."""
         self.index = NgramIndex([BARRIER, *context, BARRIER, *source, BARRIER])
         self.tokens = self.index.tokens
         self.source = source
@@ -56,10 +80,12 @@ class Memory:
         self.output_at = len(self.tokens)
         self.cursor = SourceCursor(source, self.index, self.source_at, resync=resync)
         self.substitutions = Substitutions()
+        self.renames = None if words is None else Renames(words, context, source)
         self.successors = Successors()
         for place in range(self.output_at):
             self.successors.add(self.tokens, place, 1)
         self.trail = CopyTrail()
+        self.pending: Pending | None = None
 
     @property
     def emitted(self) -> int:
@@ -81,10 +107,15 @@ class Memory:
         """Index into the source of a place in the array, None outside it."""
         return place - self.source_at if self.source_at <= place < self.output_at - 1 else None
 
+    def replacement(self, position: int) -> Substitution | Rewrite | None:
+        """What is expected in place of the source span at `position`: a renamed name first, tokenised in its line."""
+        renamed = self.renames.at(position) if self.renames else None
+        return renamed or self.substitutions.at(self.source, position)
+
     def copy(self, guess: Guess, length: int, stop_ids: Collection[int], *, substitute: bool) -> list["Step"]:
         """Up to `length` tokens along a guess, substitutions applied, not across a barrier or a stop token."""
         steps: list[Step] = []
-        place, known = guess.place, guess.substitution
+        place, known, done = guess.place, guess.substitution, guess.done
         while len(steps) < length:
             if place >= len(self.tokens):  # the copy runs into what it drafts itself
                 steps.append(Step(steps[place - len(self.tokens)].token, None, None, None))
@@ -92,12 +123,12 @@ class Memory:
                 continue
             position = self.source_index(place)
             if substitute and known is None and position is not None:
-                known = self.substitutions.at(self.source, position)
+                known = self.replacement(position)
             if known is not None and position is not None:
                 after = position + len(known.source)
-                steps += [Step(token, position, known, after) for token in known.emitted]
+                steps += [Step(token, position, known, after) for token in known.emitted[done:]]
                 place += len(known.source)
-                known = None
+                known, done = None, 0
                 continue
             token = self.tokens[place]
             if token == BARRIER:
@@ -118,7 +149,7 @@ class Step:
     token: int
     position: int | None
     """Source index it stands for, None off the source."""
-    substitution: Substitution | None
+    substitution: Substitution | Rewrite | None
     after: int | None
     """Source index after the substituted span; None without one."""
 
@@ -130,14 +161,18 @@ def look(memory: Memory, *, resync: bool, substitutions: bool, ngrams: bool) -> 
     """
     tokens, cursor, begin = memory.tokens, memory.cursor, memory.source_at
     here = begin + (cursor.position if cursor.following or not cursor.sites else cursor.sites[-1].source)
+    pending = memory.pending
+    if pending is not None:
+        place, token = begin + pending.position, pending.known.emitted[pending.done]
+        yield Guess(("pending", 0), SUBSTITUTION, place, token, pending.streak, pending.known, pending.done)
     if cursor.following:
-        known = memory.substitutions.at(memory.source, cursor.position) if substitutions else None
+        known = memory.replacement(cursor.position) if substitutions else None
         if known is not None:
             yield Guess(
                 ("substitution", min(known.right, 4)), SUBSTITUTION, here, known.emitted[0], cursor.streak, known
             )
         yield Guess(("cursor", min(cursor.streak, 20) // 2), CURSOR, here, tokens[here], cursor.streak)
-        if cursor.streak >= SURE and known is None:
+        if cursor.streak >= SURE and known is None and pending is None:
             return
     if memory.emitted:
         if resync:

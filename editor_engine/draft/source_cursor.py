@@ -70,6 +70,11 @@ class SourceCursor:
         if position == len(self._source):
             self._leave(emitted)
 
+    def resume(self, position: int, streak: int, sites: list[Site], emitted: int) -> None:
+        """Go on at `position` after a foreseen replacement that was taken for an edit; `streak` as it was before it."""
+        self.following, self.streak, self.sites = True, streak, sites
+        self.jump(position, emitted)
+
     def _leave(self, output: int) -> None:
         self.sites = [*self.sites[1 - _SITES :], Site(self.position, output)]
         self.following = False

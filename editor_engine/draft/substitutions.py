@@ -31,6 +31,10 @@ class Substitution:
         """Seen twice, and right more often than wrong."""
         return self.right >= _CONFIRMED and self.right > self.wrong
 
+    def confirm(self) -> None:
+        """It was drafted and came true."""
+        self.right += 1
+
 
 class Substitutions:
     """What was learned in one reply."""

@@ -24,11 +24,14 @@ from editor_engine.errors import RequestError
 from editor_engine.events import Provenance
 
 
-class CharacterEncoder:
+class CharacterWords:
     """One token a character."""
 
     def encode(self, text: str) -> list[int]:
         return [ord(character) for character in text]
+
+    def token_bytes(self, token_id: int) -> bytes:
+        return chr(token_id).encode()
 
 
 class Scripted:
@@ -50,7 +53,7 @@ class Scripted:
 
 
 def letters(text: str) -> tuple[int, ...]:
-    return tuple(CharacterEncoder().encode(text))
+    return tuple(CharacterWords().encode(text))
 
 
 def task(target: str, source: str = "", instruction: str = "") -> TokenTask:
@@ -109,7 +112,7 @@ def test_means_are_geometric_and_worst_is_named() -> None:
 def test_twice_the_same_to_the_last_digit() -> None:
     source = "".join(f"line {i}: value = compute({i % 7}, {i * 31 % 11})\n" for i in range(60))
     target = source.replace("compute", "derive").replace("line 30:", "line thirty, inserted:\nline 30:")
-    tasks = tokenise([ReplayTask("rename", source, "Rename compute to derive", target)], CharacterEncoder())
+    tasks = tokenise([ReplayTask("rename", source, "Rename compute to derive", target)], CharacterWords())
     first, second = (replay(tasks, DRAFTERS, CURVES) for _ in range(2))
     assert first == second
     assert first["redraft"]["flat"].tokens_per_pass_total > first["vllm"]["flat"].tokens_per_pass_total
