@@ -212,6 +212,9 @@ def run_session(
         prompt = build_prompt(file_lines(text), turn.instruction, turn.language)
         one, new = _turn(turn, text, prompt, engine, model, repeats, clock, score)
         figures.append(one)
+        same = "same ids" if one.difference is None else f"ids differ at {one.difference.index}"
+        rates = [_cell(_median(spread), ".1f", 0) for spread in (one.off_tok_s, one.on_tok_s)]
+        progress(f"  {one.outcome}, off {rates[0]}, on {rates[1]} tok/s, {same}")
         text = new
     return SessionFigures(tuple(figures))
 

@@ -111,6 +111,8 @@ def compare(
             requests = (*bare_here, *job.requests)
             replies = run(MODULES[engine], replace(job, mode=mode, requests=requests))
             all_replies[engine, mode].append(replies)
+            rates = ", ".join(f"{reply.decode_tok_s or 0:.1f}" for reply in replies)
+            progress(f"  decoded at {rates} tok/s")
     return _figures(all_replies, len(heads), bool(job.requests))
 
 

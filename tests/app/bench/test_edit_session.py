@@ -131,7 +131,9 @@ def test_log_likelihood_is_weighted_by_tokens_and_unknown_where_it_was_not_asked
 def test_other_tokens_with_drafting_are_found() -> None:
     engine = ScriptedEngine([SOURCE] * 2, [20.0] * 2)
     engine.break_turn = 1
-    figures = run_session(session("a", "b"), engine, model(), 2, quiet, Ticks())
+    said: list[str] = []
+    figures = run_session(session("a", "b"), engine, model(), 2, said.append, Ticks())
+    assert said[1] == "  unchanged, off 10.0, on 20.0 tok/s, same ids" and said[3].endswith("ids differ at 4")
     first, second = (turn.fields() for turn in figures.turns)
     assert (first["identical"], first["first_difference"]) == (True, None)
     assert (second["identical"], second["first_difference"]) == (False, 4)
