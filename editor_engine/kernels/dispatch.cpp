@@ -30,6 +30,8 @@ std::vector<const Ops*> processor_has() {
         }
         found.push_back(&avx2::kOps);
     }
+#elif defined(REDRAFT_NEON)
+    found.push_back(&neon::kOps); // every aarch64 processor has it
 #endif
     return found;
 }

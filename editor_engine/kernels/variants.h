@@ -9,7 +9,11 @@ namespace scalar {
 extern const Ops kOps; // portable C++; defines the result
 }
 
-#if defined(REDRAFT_X86) || defined(REDRAFT_ISA)
+#if defined(REDRAFT_NEON)
+namespace neon {
+extern const Ops kOps; // armv8.0
+}
+#elif defined(REDRAFT_X86) || defined(REDRAFT_ISA)
 namespace avx2 {
 extern const Ops kOps; // AVX2, FMA, F16C
 }
