@@ -267,7 +267,7 @@ struct TinyModel {
         shape.kv_heads = 2;
         shape.head_dim = wide ? 64 : 24;
         shape.hidden = wide ? 256 : 96;
-        shape.ffn = wide ? 512 : 160;
+        shape.ffn = wide ? 256 : 160;
         shape.vocab = 77;
         shape.rms_eps = 1e-6f;
         shape.rope_base = 1e4;
@@ -358,6 +358,9 @@ void check_model(QuantType type, QuantType embedding_type, Random& random) {
     const std::string where = facts(type).name;
     for (const Ops* ops : usable_variants()) {
         for (const int threads : {1, 2}) {
+            if (ops == &first.ops() && threads == 1) {
+                continue; // `first` itself
+            }
             Model model(tiny.shape, tiny.weights, threads, *ops);
             expect(same(logits_of(model, tokens, 0, 64), truth), "wide passes of " + where + " on " + ops->name);
             model.truncate(33);
