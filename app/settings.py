@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import platformdirs
-
 from app.errors import SettingsError
+from app.paths import settings_file
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,6 @@ class Settings:
     """New syntax errors block instead of warning."""
     draft: bool = True
     """Draft from the file; off gives the same output, slower."""
-
-
-def settings_path() -> Path:
-    """The settings file: config/redraft/settings.toml; it need not exist."""
-    return Path(platformdirs.user_config_dir("redraft")) / "settings.toml"
 
 
 def _text(value: object) -> str | None:
@@ -73,11 +67,11 @@ _KEYS = {
 
 
 def load_settings(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings file (default `settings_path()`), then the environment over it.
+    """Read the settings file (default `paths.settings_file()`), then the environment over it.
 
     Raises SettingsError naming the file or variable, the key, and what it should be.
     """
-    path = settings_path() if path is None else path
+    path = settings_file() if path is None else path
     environment = os.environ if environment is None else environment
     found: dict[str, object] = {}
     for name, value in _file_values(path).items():

@@ -7,7 +7,8 @@ import pytest
 
 from app.cli import main
 from app.errors import ExitCode, SettingsError
-from app.settings import Settings, load_settings, settings_path
+from app.paths import settings_file
+from app.settings import Settings, load_settings
 from tests.support.headless_edit import CHANGED, assert_sentence
 from tests.support.scripted_client import ScriptedClient, fenced
 
@@ -63,7 +64,7 @@ def test_the_settings_file_is_where_it_should_be(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (tmp_path / "redraft").mkdir()
     (tmp_path / "redraft" / "settings.toml").write_text("threads = 7\n")
-    assert settings_path() == tmp_path / "redraft" / "settings.toml"
+    assert settings_file() == tmp_path / "redraft" / "settings.toml"
     assert load_settings().threads == 7
 
 
