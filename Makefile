@@ -59,7 +59,7 @@ replay: setup  ## drafters over edits with a known result, without running a mod
 
 ci-deps:  ## system packages that tests of the outside need (Debian; run as root)
 	apt-get update -qq
-	apt-get install -y -qq --no-install-recommends attr g++ g++-aarch64-linux-gnu git make patch qemu-user
+	apt-get install -y -qq --no-install-recommends attr g++ g++-aarch64-linux-gnu git make patch qemu-user tmux
 
 clean:
 	rm -rf $(VENV) build dist
