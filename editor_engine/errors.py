@@ -42,3 +42,7 @@ class RequestError(EngineError):
 
 class CancelledError(EngineError):
     """The request's cancel flag was set; the cache is at its last whole pass."""
+
+
+class ProtocolError(EngineError):
+    """What came over a pipe or a socket is not what an engine of this version says."""
