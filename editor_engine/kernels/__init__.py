@@ -197,6 +197,23 @@ class Model:
         """Forget every token from position `length` on. Raises RequestError beyond the cache."""
         self._native.truncate(length)
 
+    def cache_bytes(self, length: int) -> int:
+        """Bytes of a copy of `length` tokens of the cache. Raises RequestError for a length no cache can have."""
+        return self._native.cache_bytes(length)
+
+    def export_cache(self, length: int) -> Bytes:
+        """A copy of the cache's first `length` tokens, all layers. Raises RequestError when there are fewer."""
+        out = np.empty(self.cache_bytes(length), dtype=np.uint8)
+        self._native.export_cache(length, out)
+        return out
+
+    def import_cache(self, length: int, copy: Bytes) -> None:
+        """Make the cache the `length` tokens of an `export_cache` of a model with the same weights.
+
+        Raises RequestError for bytes of another size, ContextOverflowError; the cache is then as before the call.
+        """
+        self._native.import_cache(length, copy)
+
     def interrupt(self) -> None:
         """Make the running and every later pass raise CancelledError, until `resume`; from any thread."""
         self._native.interrupt()

@@ -113,7 +113,39 @@ class BoundModel {
 
     Model& model() const { return *model_; }
 
+    std::int64_t cache_bytes(std::int64_t length) const {
+        check_tokens(length);
+        return model_->cache_bytes(length);
+    }
+
+    void export_cache(std::int64_t length, const nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig>& out) {
+        check_copy(length, out.size());
+        const nb::gil_scoped_release released;
+        model_->export_cache(length, out.data());
+    }
+
+    void import_cache(std::int64_t length, const Bytes& from) {
+        check_copy(length, from.size());
+        const nb::gil_scoped_release released;
+        model_->import_cache(length, from.data());
+    }
+
   private:
+    static void check_tokens(std::int64_t length) {
+        if (length < 0 || length >= (1LL << 31)) {
+            refuse(Failure::Kind::Request, "a copy of the cache cannot have " + std::to_string(length) + " tokens");
+        }
+    }
+
+    void check_copy(std::int64_t length, std::size_t bytes) const {
+        check_tokens(length);
+        if (static_cast<std::int64_t>(bytes) != model_->cache_bytes(length)) {
+            refuse(Failure::Kind::Request, "a copy of " + std::to_string(length) + " tokens of this model's cache has " +
+                                               std::to_string(model_->cache_bytes(length)) + " bytes, not " +
+                                               std::to_string(bytes));
+        }
+    }
+
     std::vector<std::int32_t> run(const std::vector<std::int32_t>& tokens, int head_rows, float* logits) {
         std::vector<std::int32_t> ids(static_cast<std::size_t>(head_rows < 0 ? 0 : head_rows));
         const nb::gil_scoped_release released;
@@ -148,6 +180,9 @@ void bind_model(nb::module_& module) {
         .def("forward_logits", &BoundModel::forward_logits, nb::arg("tokens"), nb::arg("head_rows"))
         .def("truncate", [](BoundModel& self, std::int64_t length) { self.model().truncate(length); },
              nb::arg("length"), nb::call_guard<nb::gil_scoped_release>())
+        .def("cache_bytes", &BoundModel::cache_bytes, nb::arg("length"))
+        .def("export_cache", &BoundModel::export_cache, nb::arg("length"), nb::arg("out"))
+        .def("import_cache", &BoundModel::import_cache, nb::arg("length"), nb::arg("source"))
         .def("interrupt", [](BoundModel& self) { self.model().interrupt(); })
         .def("resume", [](BoundModel& self) { self.model().resume(); }, nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("length", [](const BoundModel& self) { return self.model().length(); })

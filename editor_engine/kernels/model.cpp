@@ -1,8 +1,6 @@
 // See model.h. `walk` is the whole forward pass; every worker runs it, and the phases share out the work.
 #include "model.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -55,20 +53,6 @@ ModelShape checked(ModelShape shape) {
 
 } // namespace
 
-LazyPages::LazyPages(std::size_t bytes, const char* what) : bytes_(bytes) {
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-#ifdef MAP_NORESERVE
-    flags |= MAP_NORESERVE;
-#endif
-    at_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (at_ == MAP_FAILED) {
-        throw Failure(Failure::Kind::OutOfMemory, std::string("no room for ") + what + " (" +
-                                                      std::to_string(bytes >> 20) + " MiB); use a shorter context");
-    }
-}
-
-LazyPages::~LazyPages() { munmap(at_, bytes_); }
-
 struct Model::Pass {
     const std::int32_t* tokens;
     std::int64_t rows;
@@ -89,12 +73,9 @@ struct Model::Target {
 
 Model::Model(ModelShape shape, Weights weights, int threads, const Ops& ops)
     : shape_(checked(std::move(shape))), weights_(std::move(weights)), ops_(ops), pool_(threads), fault_(kNoFault),
-      padded_context_(round_up(shape_.context, kKeyBlock)),
       cosines_(static_cast<std::size_t>(round_up(shape_.context, kRopeChunk) * (shape_.head_dim / 2)) * 4, "positions"),
       sines_(static_cast<std::size_t>(round_up(shape_.context, kRopeChunk) * (shape_.head_dim / 2)) * 4, "positions"),
-      keys_(static_cast<std::size_t>(padded_context_ * shape_.layers * shape_.kv_heads * shape_.head_dim) * 2, "keys"),
-      values_(static_cast<std::size_t>(padded_context_ * shape_.layers * shape_.kv_heads * shape_.head_dim) * 2,
-              "values"),
+      cache_(shape_.layers, shape_.kv_heads, shape_.head_dim, shape_.context),
       logits_(rows_of(shape_.vocab) * 4, "logits"), scratch_(static_cast<std::size_t>(threads)) {
     frequencies_ = rope_frequencies(shape_.head_dim, shape_.rope_base,
                                     shape_.rope_factors.empty() ? nullptr : shape_.rope_factors.data());
@@ -323,11 +304,6 @@ bool Model::linears(const Pass& pass, int worker, const Target* targets, int cou
     });
 }
 
-std::uint16_t* Model::cache(LazyPages& pages, int layer, int head) const {
-    return pages.as<std::uint16_t>() +
-           (static_cast<std::int64_t>(layer) * shape_.kv_heads + head) * padded_context_ * shape_.head_dim;
-}
-
 void Model::rotate_and_store(const Pass& pass, int layer, std::int64_t row) {
     const int dim = shape_.head_dim;
     const std::int64_t position = pass.start + row;
@@ -342,9 +318,9 @@ void Model::rotate_and_store(const Pass& pass, int layer, std::int64_t row) {
     for (int h = 0; h < shape_.kv_heads; ++h) {
         float* k = k_.data() + (row * shape_.kv_heads + h) * dim;
         rotate(k, cosines, sines, dim);
-        fine = ops_.to_half(k, dim, cache(keys_, layer, h) + position * dim) && fine;
+        fine = ops_.to_half(k, dim, cache_.keys(layer, h) + position * dim) && fine;
         const float* v = v_.data() + (row * shape_.kv_heads + h) * dim;
-        fine = ops_.to_half(v, dim, cache(values_, layer, h) + position * dim) && fine;
+        fine = ops_.to_half(v, dim, cache_.values(layer, h) + position * dim) && fine;
     }
     if (!fine) {
         note_fault(layer, 1);
@@ -367,7 +343,7 @@ void Model::attend(const Pass& pass, int layer, std::int64_t task, int per_task,
         list[i - begin] = {q_.data() + at, attended_.data() + at, pass.start + row + 1};
     }
     Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
-    ops_.attention({list, static_cast<int>(end - begin), dim, cache(keys_, layer, head), cache(values_, layer, head),
+    ops_.attention({list, static_cast<int>(end - begin), dim, cache_.keys(layer, head), cache_.values(layer, head),
                     scratch.scores.data(), round_up(pass.start + pass.rows, kKeyBlock), scratch.block.data(),
                     scratch.sums.data()});
 }
@@ -380,12 +356,32 @@ void Model::note_fault(int layer, int place) {
     }
 }
 
+void Model::check_length(const std::string& verb, const std::string& to, std::int64_t length) const {
+    if (length < 0 || length > length_) {
+        throw Failure(Failure::Kind::Request, "cannot " + verb + " a cache of " + std::to_string(length_) + " tokens " +
+                                                  to + " " + std::to_string(length));
+    }
+}
+
 void Model::truncate(std::int64_t length) {
     const std::lock_guard<std::mutex> lock(pass_mutex_);
-    if (length < 0 || length > length_) {
-        throw Failure(Failure::Kind::Request, "cannot cut a cache of " + std::to_string(length_) + " tokens to " +
-                                                  std::to_string(length));
+    check_length("cut", "to", length);
+    length_ = length;
+}
+
+void Model::export_cache(std::int64_t length, std::uint8_t* out) {
+    const std::lock_guard<std::mutex> lock(pass_mutex_);
+    check_length("copy", "up to", length);
+    cache_.save(length, out);
+}
+
+void Model::import_cache(std::int64_t length, const std::uint8_t* from) {
+    const std::lock_guard<std::mutex> lock(pass_mutex_);
+    if (length > shape_.context) {
+        throw Failure(Failure::Kind::ContextOverflow, "the context holds " + std::to_string(shape_.context) +
+                                                          " tokens; the copy has " + std::to_string(length));
     }
+    cache_.restore(length, from);
     length_ = length;
 }
 

@@ -6,12 +6,14 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "contract.h"
+#include "kv_cache.h"
+#include "lazy_pages.h"
 #include "pool.h"
 
 namespace redraft {
@@ -58,20 +60,6 @@ struct Weights {
     Linear head;
 };
 
-// Zeroed pages from the system, paid for when first touched. Throws Failure(OutOfMemory).
-class LazyPages {
-  public:
-    LazyPages(std::size_t bytes, const char* what);
-    ~LazyPages();
-    LazyPages(const LazyPages&) = delete;
-    LazyPages& operator=(const LazyPages&) = delete;
-    template <typename T> T* as() const { return static_cast<T*>(at_); }
-
-  private:
-    void* at_;
-    std::size_t bytes_;
-};
-
 class Model {
   public:
     // Throws Failure(Unsupported) for sizes the kernels do not take, Failure(OutOfMemory).
@@ -82,6 +70,13 @@ class Model {
     void forward(const std::int32_t* tokens, int count, int head_rows, std::int32_t* ids, float* logits);
 
     void truncate(std::int64_t length); // throws Failure(Request) when longer than the cache
+
+    // A copy of the cache's first `length` tokens, `cache_bytes(length)` bytes, and back: the cache is then those
+    // tokens. Throws Failure(Request) for more tokens than there are, Failure(ContextOverflow) for more than fit.
+    std::int64_t cache_bytes(std::int64_t length) const { return cache_.bytes(length); }
+    void export_cache(std::int64_t length, std::uint8_t* out);
+    void import_cache(std::int64_t length, const std::uint8_t* from);
+
     void interrupt();                   // from any thread
     void resume();                      // waits for a pass that is being stopped
     std::int64_t length() const { return length_.load(); }
@@ -104,7 +99,7 @@ class Model {
     void attend(const Pass& pass, int layer, std::int64_t task, int per_task, int worker);
     void walk(const Pass& pass, int worker);
     void note_fault(int layer, int place);
-    std::uint16_t* cache(LazyPages& pages, int layer, int head) const;
+    void check_length(const std::string& verb, const std::string& to, std::int64_t length) const;
 
     const ModelShape shape_;
     const Weights weights_;
@@ -114,11 +109,11 @@ class Model {
     std::atomic<bool> interrupted_{false};
     std::atomic<std::int64_t> length_{0};
     std::atomic<int> fault_;
-    std::int64_t padded_context_;
 
     std::vector<double> frequencies_;
     std::int64_t rope_filled_ = 0;
-    LazyPages cosines_, sines_, keys_, values_;
+    LazyPages cosines_, sines_;
+    KvCache cache_;
 
     // Activations of one pass, kMaxRows rows each.
     std::vector<float> x_, normed_, q_, k_, v_, attended_, gate_, up_;

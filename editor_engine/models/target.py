@@ -30,6 +30,20 @@ class ModelInfo:
     """Version of the arithmetic (exactness contract); enters every token hash."""
 
 
+@dataclass(frozen=True)
+class CacheSnapshot:
+    """A copy of the beginning of a model's KV cache; only the model knows what the bytes mean."""
+
+    sha256: str
+    """Of the model file."""
+    contract_version: int
+    """Of the arithmetic that filled the cache."""
+    length: int
+    """Tokens."""
+    data: memoryview
+    """`TargetModel.cache_bytes(length)` bytes; nobody may write to them."""
+
+
 class TargetModel(Protocol):
     """A causal model with one KV cache."""
 
@@ -59,6 +73,19 @@ class TargetModel(Protocol):
 
     def truncate(self, length: int) -> None:
         """Forget every token from position `length` on."""
+
+    def cache_bytes(self, length: int) -> int:
+        """Bytes of a snapshot of `length` tokens. Raises RequestError for a length no cache can have."""
+
+    def export_cache(self, length: int) -> CacheSnapshot:
+        """A copy of the cache's first `length` tokens; the cache stays. Raises RequestError when it has fewer."""
+
+    def import_cache(self, snapshot: CacheSnapshot) -> None:
+        """Make the cache the snapshot's tokens, whatever was in it; what follows is as if they had just been decoded.
+
+        Raises RequestError for a snapshot of another model or arithmetic, ContextOverflowError for one that does not
+        fit; the cache is then as before the call.
+        """
 
     def interrupt(self) -> None:
         """Make the running and the next `forward` raise CancelledError; callable from any thread."""

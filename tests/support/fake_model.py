@@ -4,11 +4,12 @@ Keeps the rules of `TargetModel` strictly, so that a loop which breaks them fail
 """
 
 import zlib
+from array import array
 from collections.abc import Callable, Sequence
 
-from editor_engine.errors import CancelledError
+from editor_engine.errors import CancelledError, ContextOverflowError, RequestError
 from editor_engine.models.sampling import Sampling, Scored
-from editor_engine.models.target import ModelInfo
+from editor_engine.models.target import CacheSnapshot, ModelInfo
 
 NextToken = Callable[[Sequence[int]], int]
 
@@ -78,6 +79,22 @@ class FakeModel:
     def truncate(self, length: int) -> None:
         assert 0 <= length <= len(self.cache)
         del self.cache[length:]
+
+    def cache_bytes(self, length: int) -> int:
+        return 4 * length
+
+    def export_cache(self, length: int) -> CacheSnapshot:
+        if not 0 <= length <= len(self.cache):
+            raise RequestError("The cache has fewer tokens.")
+        data = memoryview(array("i", self.cache[:length]).tobytes())
+        return CacheSnapshot(self._info.sha256, self._info.contract_version, length, data)
+
+    def import_cache(self, snapshot: CacheSnapshot) -> None:
+        if snapshot.sha256 != self._info.sha256:
+            raise RequestError("The snapshot is another model's.")
+        if snapshot.length > self._info.context_length:
+            raise ContextOverflowError("The snapshot does not fit.")
+        self.cache = array("i", bytes(snapshot.data)).tolist()
 
     def interrupt(self) -> None:
         self._interrupted = True

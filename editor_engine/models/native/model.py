@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from editor_engine.errors import RequestError
 from editor_engine.kernels import MAX_ROWS, Model
 from editor_engine.models.sampling import Sampling, Scored, choose
-from editor_engine.models.target import ModelInfo
+from editor_engine.models.target import CacheSnapshot, ModelInfo
 
 
 class NativeModel:
@@ -56,6 +57,21 @@ class NativeModel:
     def truncate(self, length: int) -> None:
         """Forget every token from position `length` on. Raises RequestError when there are fewer."""
         self._core.truncate(length)
+
+    def cache_bytes(self, length: int) -> int:
+        """Bytes of a snapshot of `length` tokens (`TargetModel`)."""
+        return self._core.cache_bytes(length)
+
+    def export_cache(self, length: int) -> CacheSnapshot:
+        """A copy of the cache's first `length` tokens (`TargetModel`)."""
+        copy = self._core.export_cache(length)
+        return CacheSnapshot(self._info.sha256, self._info.contract_version, length, copy.data)
+
+    def import_cache(self, snapshot: CacheSnapshot) -> None:
+        """Make the cache the snapshot's tokens (`TargetModel`)."""
+        if (snapshot.sha256, snapshot.contract_version) != (self._info.sha256, self._info.contract_version):
+            raise RequestError("A cache copied from another model, or of another arithmetic, cannot be put back.")
+        self._core.import_cache(snapshot.length, np.asarray(snapshot.data))
 
     def interrupt(self) -> None:
         """Make the running and the next `forward` raise CancelledError; callable from any thread."""
