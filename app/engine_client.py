@@ -12,32 +12,51 @@ from editor_engine.requests import CancelFlag, CompletionRequest
 
 
 @dataclass(frozen=True)
+class Capabilities:
+    """What an engine can do; front ends ask this, never which engine it is."""
+
+    prefill: bool = True
+    """The reply can be opened by us. Without it one outer fence is parsed out of the reply."""
+    tokenise: bool = True
+    """Token counts are exact. Without it they are estimates."""
+    region: bool = True
+    """A part of a file can be edited; needs `prefill`."""
+    prediction: bool = True
+    """The source is of use to the engine: it drafts from it."""
+
+
+@dataclass(frozen=True)
 class EngineDescription:
-    """Which engine decodes, and what it promises."""
+    """Which engine decodes, and what it promises. None is unknown: another program's server need not say."""
 
     model_id: str
-    sha256: str
+    sha256: str | None
     """Of the model file."""
-    device: str
-    threads: int
+    device: str | None
+    threads: int | None
     exactness: str
     """`exact`, `checked` or `not guaranteed`."""
     policy: str
     """Name of the policy that output is exact under; `strict` is none."""
-    context_length: int
+    context_length: int | None
     """Tokens that prompt and reply share."""
     notes: tuple[str, ...] = ()
     """What happened at load that a user should know (a fallback, a cache that could not be written)."""
+    capabilities: Capabilities = Capabilities()
+    reached: str = "in process"
+    """How the engine is reached, for people and for `start.model` of the machine interface."""
 
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """Exact token counts of a request before it runs."""
+    """Token counts of a request before it runs."""
 
     prompt: int
     """Chat prompt and the reply's opening."""
     source: int
     """The text that the reply is expected to follow."""
+    estimated: bool = False
+    """The engine has no tokeniser to ask: the counts are guessed from the characters, on the high side."""
 
 
 class EngineClient(Protocol):

@@ -32,7 +32,8 @@ def _path() -> Path:
 
 
 def _key(engine: EngineDescription) -> str:
-    return f"{engine.sha256}/{engine.device}/{engine.threads}"
+    # A server that names no file has its model's name; what it runs on may change behind it.
+    return f"{engine.sha256 or engine.model_id}/{engine.device or engine.reached}/{engine.threads}"
 
 
 def _table() -> dict[str, dict[str, float]]:

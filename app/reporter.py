@@ -88,6 +88,7 @@ class JsonReporter:
                 "threads": engine.threads,
                 "exactness": engine.exactness,
                 "policy": engine.policy,
+                "reached": engine.reached,
             },
             prompt_tokens=prompt_tokens,
             cached_tokens=cached_tokens,
@@ -208,17 +209,24 @@ class TalkReporter:
         budget = plan.budget
         time = "unknown before the first edit" if rates is None else f"some {max(rates.seconds(budget), 1):.0f} s"
         self.note(
-            f"Prompt {budget.prompt} tokens, expected output {budget.expected}, at most {budget.max_tokens}; context "
-            f"{budget.context}. Expected time: {time}."
+            f"Prompt {budget.prompt} tokens{' (estimated)' if budget.estimated else ''}, expected output "
+            f"{budget.expected}, at most {budget.max_tokens}; context "
+            f"{'unknown' if budget.context is None else budget.context}. Expected time: {time}."
         )
 
     def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None:
         engine = plan.engine
+        where = "" if engine.device is None else f" on {engine.device}"
+        where += "" if engine.threads is None else f", {engine.threads} threads"
+        cached = "" if event.cached_tokens is None else f" ({event.cached_tokens} cached)"
+        about = "about " if plan.budget.estimated else ""
         self.note(
-            f"{engine.model_id} on {engine.device}, {engine.threads} threads, {engine.exactness}: "
-            f"{event.prompt_tokens} prompt tokens ({event.cached_tokens} cached), about {event.source_tokens} to write"
+            f"{engine.model_id}{where}, {engine.exactness}: "
+            f"{about}{event.prompt_tokens} prompt tokens{cached}, about {event.source_tokens} to write"
             + ("." if expected_s is None else f", some {max(expected_s, 1):.0f} s.")
         )
+        if self._verbose:
+            self.note(f"Engine: {engine.reached}.")
         for note in engine.notes:
             self.note(note)
 
@@ -302,12 +310,16 @@ class TalkReporter:
 
 def stats_lines(stats: Stats, verbose: bool) -> list[str]:
     """The figures of an edit in words; what is not known is left out."""
-    read = f"read   {stats.prompt_tokens - stats.cached_tokens} tokens"
+    # None: the engine does not say how many it read.
+    read = "read   "
+    read += (
+        "the prompt" if stats.prompt_tokens is None else f"{stats.prompt_tokens - (stats.cached_tokens or 0)} tokens"
+    )
     if stats.prefill_tok_s is not None:
         read += f" at {stats.prefill_tok_s:.1f} tok/s"
     if stats.ttft_s is not None:
         read += f", first token after {stats.ttft_s:.1f} s"
-    wrote = f"wrote  {stats.output_tokens} tokens"
+    wrote = "wrote  the reply" if stats.output_tokens is None else f"wrote  {stats.output_tokens} tokens"
     if stats.decode_tok_s is not None:
         wrote += f" at {stats.decode_tok_s:.1f} tok/s"
     if stats.tokens_per_pass is not None:

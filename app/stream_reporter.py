@@ -58,5 +58,6 @@ class StreamReporter(TalkReporter):
         self.print_line("".join(self._line))
         self._line = []
 
-    def _styled(self, text: str, provenance: Provenance) -> str:
-        return click.style(text, **_STYLES[provenance]) if self._colour and text else text  # type: ignore[arg-type]
+    def _styled(self, text: str, provenance: Provenance | None) -> str:
+        style = {} if provenance is None else _STYLES[provenance]
+        return click.style(text, **style) if self._colour and style and text else text  # type: ignore[arg-type]

@@ -44,8 +44,8 @@ class Started:
     """The request is accepted and tokenised."""
 
     prompt_tokens: int
-    cached_tokens: int
-    """Prompt tokens already in the KV cache from the request before."""
+    cached_tokens: int | None
+    """Prompt tokens already in the KV cache from the request before; None where the engine does not say."""
     source_tokens: int
     """Tokens of `source`, 0 without one."""
 
@@ -81,7 +81,8 @@ class Span:
     """A run of output characters of one origin."""
 
     chars: int
-    provenance: Provenance
+    provenance: Provenance | None
+    """None where the engine does not say."""
     source_line: int | None
 
 
@@ -98,22 +99,23 @@ class Text:
 class Stats:
     """Figures of one request, as `bench.md` defines them; None is unknown, never 0."""
 
-    prompt_tokens: int
-    cached_tokens: int
-    output_tokens: int
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    output_tokens: int | None
     """Tokens emitted, the stop token, stop line and anchor among them."""
     ttft_s: float | None
     """Request accepted to first output token."""
     prefill_tok_s: float | None
     decode_tok_s: float | None
     wall_s: float
-    passes: int
+    passes: int | None
     """Target passes after the prefill."""
-    drafted: int
-    accepted: int
+    drafted: int | None
+    accepted: int | None
     by_drafter: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Drafter name to (drafted, accepted)."""
+    """Drafter name to (drafted, accepted); empty where the engine does not say."""
     by_provenance: dict[Provenance, int] = field(default_factory=dict)
+    """Output tokens of each class; empty where the engine does not say."""
     peak_rss_bytes: int | None = None
     mean_logprob: float | None = None
     """Mean log-likelihood of the output under the model, nats per token; None where logits were not scored."""
@@ -121,17 +123,17 @@ class Stats:
     @property
     def acceptance(self) -> float | None:
         """Accepted over drafted tokens."""
-        return self.accepted / self.drafted if self.drafted else None
+        return self.accepted / self.drafted if self.drafted and self.accepted is not None else None
 
     @property
     def tokens_per_pass(self) -> float | None:
         """Output tokens over target passes."""
-        return self.output_tokens / self.passes if self.passes else None
+        return self.output_tokens / self.passes if self.passes and self.output_tokens is not None else None
 
     @property
     def copied_share(self) -> float | None:
         """Output tokens copied from the source over output tokens."""
-        if not self.output_tokens:
+        if not self.output_tokens or not self.by_provenance:
             return None
         return self.by_provenance.get(Provenance.COPIED, 0) / self.output_tokens
 
@@ -142,7 +144,7 @@ class Finished:
 
     reason: FinishReason
     token_ids: tuple[int, ...]
-    """Every emitted token id, in order; equal with drafting on and off."""
+    """Every emitted token id, in order; equal with drafting on and off. Empty where the engine does not say."""
     stats: Stats
 
 

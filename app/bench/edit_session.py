@@ -47,7 +47,7 @@ class Answer:
     def decode_s(self) -> float:
         """First to last emission; 0 when there was only one."""
         rate = self.finished.stats.decode_tok_s
-        return (self.finished.stats.output_tokens - 1) / rate if rate else 0.0
+        return (len(self.finished.token_ids) - 1) / rate if rate else 0.0
 
 
 @dataclass(frozen=True)
@@ -160,12 +160,13 @@ class SessionFigures:
     def fields(self) -> dict[str, object]:
         """For the machine interface."""
         counts = [turn.stats for turn in self.turns]
-        drafted, accepted = sum(s.drafted for s in counts), sum(s.accepted for s in counts)
-        output, passes = sum(s.output_tokens for s in counts), sum(s.passes for s in counts)
+        # Never None: it is our own engine that counts.
+        drafted, accepted = sum(s.drafted or 0 for s in counts), sum(s.accepted or 0 for s in counts)
+        output, passes = sum(s.output_tokens or 0 for s in counts), sum(s.passes or 0 for s in counts)
         answers = [answer for turn in self.turns for answer in turn.on]
         decode_s = sum(answer.decode_s for answer in answers)
         pass_s = [seconds for answer in answers for seconds in answer.pass_s]
-        scored = [(s.output_tokens, s.mean_logprob) for s in counts if s.mean_logprob is not None]
+        scored = [(s.output_tokens or 0, s.mean_logprob) for s in counts if s.mean_logprob is not None]
         shares = [turn.share_of_ceiling for turn in self.turns if turn.share_of_ceiling is not None]
         return {
             "off_tok_s": _fields(self.off_tok_s),

@@ -92,7 +92,7 @@ async def plan_edit(document: Document, order: EditOrder, client: EngineClient) 
     prompt = build_prompt(document.lines, order.instruction, language, region, order.context)
     engine = await client.describe()
     counts = await client.count(prompt.request(0))
-    budget = Budget(prompt=counts.prompt, expected=counts.source, context=engine.context_length)
+    budget = Budget(counts.prompt, counts.source, engine.context_length, counts.estimated)
     budget.check(region is not None)
     return EditPlan(document, order, language, region, prompt, budget, engine)
 

@@ -80,8 +80,10 @@ class Budget:
     """Tokens of the rendered prompt, the reply's opening among them."""
     expected: int
     """Tokens of the prompt's `source`: what is emitted when nothing changes."""
-    context: int
-    """Tokens the model can hold."""
+    context: int | None
+    """Tokens the model can hold; None where its engine does not say, and then nothing is too long."""
+    estimated: bool = False
+    """The engine has no tokeniser to ask: prompt and expected are guesses."""
 
     @property
     def headroom(self) -> int:
@@ -105,15 +107,16 @@ class Budget:
             FileTooLongError: prompt and reply do not fit; the sentence has the numbers and, for a whole file, the way
                 out.
         """
-        if self.needed <= self.context:
+        if self.context is None or self.needed <= self.context:
             return
         way_out = "" if is_region else " Edit a part of it with --lines A:B or --symbol NAME."
         long = "The file is"
         if self.prompt - self.expected > self.context // 2:  # not the file, then, or not it alone
             long, way_out = "Instruction and context files are", " Say it in fewer words, or give fewer files."
+        guessed = " (estimated: this engine does not count tokens)" if self.estimated else ""
         raise FileTooLongError(
             f"{long} too long for this model: prompt {self.prompt} + expected output {self.expected} + headroom "
-            f"{self.headroom} = {self.needed} tokens, and the context holds {self.context}.{way_out}"
+            f"{self.headroom} = {self.needed} tokens{guessed}, and the context holds {self.context}.{way_out}"
         )
 
 

@@ -34,15 +34,15 @@ def _complete(engine: Engine, request: PeerRequest, draft: bool) -> PeerReply:
     *_, last = engine.complete(completion)
     if not isinstance(last, Finished):
         raise RequestError("The engine ended without a result.")
-    stats = last.stats
+    stats, emitted = last.stats, len(last.token_ids)
     return PeerReply(
-        prompt_tokens=stats.prompt_tokens,
-        cached_tokens=stats.cached_tokens,
+        prompt_tokens=stats.prompt_tokens or 0,  # never None: it is our own engine that counts
+        cached_tokens=stats.cached_tokens or 0,
         prefill_tok_s=stats.prefill_tok_s,
-        output_tokens=stats.output_tokens,
-        decode_s=None if stats.decode_tok_s is None else (stats.output_tokens - 1) / stats.decode_tok_s,
-        drafted=stats.drafted,
-        accepted=stats.accepted,
+        output_tokens=emitted,
+        decode_s=None if stats.decode_tok_s is None else (emitted - 1) / stats.decode_tok_s,
+        drafted=stats.drafted or 0,
+        accepted=stats.accepted or 0,
         digest=hashlib.sha256(" ".join(map(str, last.token_ids)).encode()).hexdigest(),
     )
 

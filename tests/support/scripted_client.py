@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from app.engine_client import EngineDescription, TokenCounts
+from app.engine_client import Capabilities, EngineDescription, TokenCounts
 from app.errors import AppError
 from editor_engine.decode.stopping import RepetitionGuard, ReplyEnd
 from editor_engine.events import (
@@ -26,6 +26,8 @@ from editor_engine.events import (
     Text,
 )
 from editor_engine.requests import CancelFlag, CompletionRequest
+
+ALL_CAPABILITIES = Capabilities()
 
 Reply = str | Callable[[CompletionRequest], Iterable[str]]
 """What the model says after the reply's opening: a text, or the tokens of an answer to a request, endless perhaps."""
@@ -59,6 +61,7 @@ class ScriptedClient:
 
     reply: Reply
     context_length: int = 100_000
+    capabilities: Capabilities = ALL_CAPABILITIES
     failures: dict[str, AppError] = field(default_factory=dict)
     """Call (`describe`, `count`, `complete`) to what it raises."""
     at_token: dict[int, Callable[[], object]] = field(default_factory=dict)
@@ -79,11 +82,12 @@ class ScriptedClient:
             exactness="exact",
             policy="strict",
             context_length=self.context_length,
+            capabilities=self.capabilities,
         )
 
     async def count(self, request: CompletionRequest) -> TokenCounts:
         self._may_fail("count")
-        return TokenCounts(prompt_tokens(request), len(tokens_of(request.source)))
+        return TokenCounts(prompt_tokens(request), len(tokens_of(request.source)), not self.capabilities.tokenise)
 
     async def complete(self, request: CompletionRequest, cancel: CancelFlag) -> AsyncGenerator[EngineEvent, None]:
         self._may_fail("complete")
