@@ -102,10 +102,12 @@ class _Output:
 def _answering(workload: str, as_json: bool) -> Iterator[_Output]:
     """Turn the engine's errors into the application's, and end a JSON answer with its result."""
     from app.clients.in_process import app_error
+    from app.editing.interrupts import ends_as_interrupts
 
     output = _Output(workload, as_json)
     try:
-        yield output
+        with ends_as_interrupts():
+            yield output
     except (EngineError, AppError, KeyboardInterrupt, click.Abort) as error:
         failure: AppError
         if isinstance(error, RequestError):  # here, what is asked comes straight from the options

@@ -8,16 +8,16 @@ the new file, or JSON lines); a filter always gets a whole file back, the origin
 
 import asyncio
 import os
-import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable, Coroutine
+from contextlib import aclosing
 from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import BinaryIO, TextIO, TypeVar
 
 from app.editing.apply import apply_hunks
 from app.editing.document import Document, open_bytes, open_document, require_replaceable
+from app.editing.interrupts import ends_as_interrupts
 from app.editing.journal import Journal
 from app.editing.language import detect_language
 from app.editing.patch import patch_bytes
@@ -316,19 +316,8 @@ def _write_patch(path: str, data: bytes) -> None:
 
 def _filter(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
     """stdin to stdout: the new file, or the very bytes that came in and a code that says why."""
-    with _ends_as_interrupts():
+    with ends_as_interrupts():
         return _give_back_or_answer(options, connect, streams)
-
-
-@contextmanager
-def _ends_as_interrupts() -> Iterator[None]:
-    """SIGTERM and SIGHUP are answered as ctrl-C is: the text is given back first."""
-    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _give_back_or_answer(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:

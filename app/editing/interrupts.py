@@ -1,4 +1,4 @@
-"""Hold ctrl-C and its like back while a file is being replaced.
+"""Ctrl-C and its like: held back while a file is being replaced, and one way out for all of them elsewhere.
 
 Knows nothing of what is being done meanwhile. Invariant: a signal that arrives inside can be asked for by `pending` and
 is delivered again at the end; ctrl-C alone is spent, since the work it would have stopped is done or taken back.
@@ -53,3 +53,20 @@ def interrupts_held() -> Iterator[Held]:
         for arrived in held.arrived:
             if arrived != signal.SIGINT:
                 signal.raise_signal(arrived)
+
+
+@contextmanager
+def ends_as_interrupts() -> Iterator[None]:
+    """Inside, SIGTERM and SIGHUP are answered as ctrl-C is, so that what must happen at the end does.
+
+    Python acts on signals in the main thread only, so elsewhere this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

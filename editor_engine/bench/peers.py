@@ -68,6 +68,7 @@ class PeerFigures:
                 "output_tokens": [reply.output_tokens for reply in replies],
                 "drafted": sum(reply.drafted for reply in replies),
                 "accepted": sum(reply.accepted for reply in replies),
+                "peak_rss_bytes": _peak(replies),
             }
         return {
             "ratios": {name: spread.fields() if spread else None for name, spread in self.ratios().items()},
@@ -152,6 +153,11 @@ def _known(value: float | None, engine: str) -> float:
     return value
 
 
+def _peak(replies: Sequence[PeerReply]) -> int | None:
+    """Peak memory of the process that gave `replies`."""
+    return max((reply.peak_rss_bytes for reply in replies if reply.peak_rss_bytes), default=None)
+
+
 def table(figures: PeerFigures) -> str:
     """For people."""
     lines = []
@@ -163,6 +169,10 @@ def table(figures: PeerFigures) -> str:
         accepted = sum(reply.accepted for reply in replies)
         drafts = f", {accepted} of {drafted} drafted accepted" if drafted else ""
         lines.append(f"{'edit':<8} {engine + ' ' + mode:<24} {spread.words(1):>22} tok/s{drafts}")
+    for (engine, mode), replies in figures.replies.items():
+        peak = _peak(replies)
+        if peak is not None:
+            lines.append(f"{'memory':<8} {engine + ' ' + mode:<24} {peak / 2**30:>22.2f} GiB at its peak")
     lines.append("")
     for name, ratio in figures.ratios().items():
         if ratio is not None:

@@ -1,6 +1,7 @@
 """`redraft bench` as a person and as a program meet it, over a tiny random model."""
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -93,11 +94,12 @@ def test_a_missing_model_ends_a_json_answer_too(capsys: pytest.CaptureFixture[st
     assert (line["outcome"], line["exit_code"], line["error"]["code"]) == ("failed", 4, "model")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_says_so(
-    tiny: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tiny: str, number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+        signal.raise_signal(number)
 
     monkeypatch.setattr("editor_engine.bench.rates.prefill_rates", interrupt)
     assert main(["bench", "prefill", "--model", tiny, "--contexts", "8", "--json"]) == ExitCode.INTERRUPTED

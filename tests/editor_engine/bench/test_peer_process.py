@@ -2,7 +2,10 @@
 
 import json
 import os
-from dataclasses import asdict
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,7 +50,53 @@ def test_a_job_survives_its_json() -> None:
 
 def test_what_a_library_prints_is_not_taken_for_a_reply(peers: Path) -> None:
     (peers / "noisy_peer.py").write_text(NOISY.format(body="pass"))
-    assert run_job("noisy_peer", JOB) == [PeerReply(2, 0, None, 24, None, 0, 0, "plain")] * 2
+    replies = run_job("noisy_peer", JOB)
+    assert [replace(reply, peak_rss_bytes=None) for reply in replies] == [
+        PeerReply(2, 0, None, 24, None, 0, 0, "plain")
+    ] * 2
+    assert all(reply.peak_rss_bytes and reply.peak_rss_bytes > 2**20 for reply in replies)
+
+
+HANGING = """
+import os, signal, sys
+from editor_engine.bench.peer_process import serve
+
+def answer(job):
+    os.write(int(job.mode), f"{os.getpid()}\\n".encode())
+    signal.pause()
+    yield
+
+sys.exit(serve(answer))
+"""
+ASKING = """
+import os, sys
+from dataclasses import replace
+from editor_engine.bench.peer_process import PeerJob, run_job
+os.set_inheritable(int(sys.argv[1]), True)
+import subprocess, functools
+subprocess.Popen = functools.partial(subprocess.Popen, pass_fds=[int(sys.argv[1])])
+run_job("hanging_peer", PeerJob("no.gguf", sys.argv[1], 1, 512, "scalar", ()))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_an_engine_ends_with_its_parent_however_that_ends(peers: Path, number: signal.Signals) -> None:
+    (peers / "hanging_peer.py").write_text(HANGING)
+    read, write = os.pipe()
+    parent = subprocess.Popen([sys.executable, "-c", ASKING, str(write)], pass_fds=[write])
+    os.close(write)
+    with open(read, encoding="utf-8") as pipe:
+        engine = int(pipe.readline())  # it works, and would for ever
+        os.kill(engine, 0)
+        parent.send_signal(number)
+        assert parent.wait(60) == -number
+        assert pipe.read() == ""  # both ends that could write are closed: the engine has ended
+
+
+def test_an_engine_that_hangs_is_ended_and_said_to(peers: Path) -> None:
+    (peers / "hanging_peer.py").write_text(HANGING)
+    with pytest.raises(PeerFailedError, match=r"hanging_peer \(1\) gave no answer within 0.05 s and was ended\."):
+        run_job("hanging_peer", replace(JOB, mode="1"), time_out_s=0.05)
 
 
 @pytest.mark.parametrize(
