@@ -6,7 +6,7 @@ gives the old ones, and for any subset the bytes outside the accepted hunks are 
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.editing.document import Document
@@ -80,20 +80,81 @@ class ByteEdit:
 
 def make_hunks(result: Result, context: int = CONTEXT) -> tuple[Hunk, ...]:
     """The hunks between a document and its result, in order; empty when the bytes are the same."""
+    return group_changes(result.document, changes_of(result), context)
+
+
+def changes_of(result: Result) -> list[Change]:
+    """What differs between a document and its result, in order."""
     old, new = result.document.source_lines, result.lines
-    gaps: list[tuple[int, int, int, int]] = []
+    changes: list[Change] = []
     old_at = new_at = 0
     for old_next, new_next, length in [*((m.old, m.new, m.length) for m in result.matches), (len(old), len(new), 0)]:
         if (old_at, new_at) != (old_next, new_next):
-            gaps.append((old_at, old_next, new_at, new_next))
+            changes.append(Change(old_at, old_next, tuple(new[new_at:new_next])))
         old_at, new_at = old_next + length, new_next + length
-    groups: list[list[tuple[int, int, int, int]]] = []
-    for gap in gaps:
-        if groups and gap[0] - groups[-1][-1][1] <= 2 * context:
-            groups[-1].append(gap)
+    return changes
+
+
+def group_changes(document: Document, changes: Iterable[Change], context: int = CONTEXT) -> tuple[Hunk, ...]:
+    """Hunks of ordered changes: those that stand close together share one, those that touch become one change."""
+    groups: list[list[Change]] = []
+    for change in changes:
+        last = groups[-1][-1] if groups else None
+        if last is None or change.first - last.end > 2 * context:
+            groups.append([change])
+        elif last.end == change.first:
+            groups[-1][-1] = Change(last.first, change.end, last.added + change.added)
         else:
-            groups.append([gap])
-    return tuple(_hunk(number, group, old, new, context) for number, group in enumerate(groups, 1))
+            groups[-1].append(change)
+    return number([hunk_of(document, group, context) for group in groups])
+
+
+def hunk_of(document: Document, changes: Sequence[Change], context: int = CONTEXT) -> Hunk:
+    """One hunk of at least one ordered change, numbered as if it were the only one of its file."""
+    old = document.source_lines
+    first, end = max(0, changes[0].first - context), min(len(old), changes[-1].end + context)
+    lines: list[DiffLine] = []
+    old_at, new_at = first, first
+    for change in [*changes, Change(end, end, ())]:
+        for line in old[old_at : change.first]:
+            old_at, new_at = old_at + 1, new_at + 1
+            lines.append(DiffLine(" ", line.text, line.ending, line.raw, old_at, new_at))
+        for line in old[change.first : change.end]:
+            old_at += 1
+            lines.append(DiffLine("-", line.text, line.ending, line.raw, old_at, None))
+        for line in change.added:
+            new_at += 1
+            lines.append(DiffLine("+", line.text, line.ending, line.raw, None, new_at))
+    old_lines, new_lines = end - first, new_at - first
+    return Hunk(
+        index=1,
+        header=_heading(old, first),
+        old_start=first + 1 if old_lines else first,
+        old_lines=old_lines,
+        new_start=first + 1 if new_lines else first,
+        new_lines=new_lines,
+        lines=tuple(lines),
+        changes=tuple(changes),
+    )
+
+
+def number(hunks: Iterable[Hunk]) -> tuple[Hunk, ...]:
+    """The hunks with indices in this order, and line numbers of the file with every one of them accepted."""
+    numbered: list[Hunk] = []
+    moved = 0
+    for index, hunk in enumerate(hunks, 1):
+        first = hunk.old_start - 1 if hunk.old_lines else hunk.old_start
+        new_start = first + moved + 1 if hunk.new_lines else first + moved
+        numbered.append(_moved(hunk, index, new_start - hunk.new_start, new_start))
+        moved += hunk.new_lines - hunk.old_lines
+    return tuple(numbered)
+
+
+def _moved(hunk: Hunk, index: int, by: int, new_start: int) -> Hunk:
+    if index == hunk.index and not by:
+        return hunk
+    lines = tuple(line if line.new_line is None else replace(line, new_line=line.new_line + by) for line in hunk.lines)
+    return replace(hunk, index=index, new_start=new_start, lines=lines)
 
 
 def join(document: Document, accepted: Iterable[Hunk]) -> bytes:
@@ -135,41 +196,6 @@ def outside_identical(before: bytes, after: bytes, edits: Sequence[ByteEdit]) ->
             return False
         at_before, at_after = edit.end, at_after + len(edit.new)
     return before[at_before:] == after[at_after:]
-
-
-def _hunk(
-    number: int,
-    gaps: Sequence[tuple[int, int, int, int]],
-    old: Sequence[SourceLine],
-    new: Sequence[SourceLine],
-    context: int,
-) -> Hunk:
-    lead = min(context, gaps[0][0])
-    old_first, new_first = gaps[0][0] - lead, gaps[0][2] - lead
-    tail = min(context, len(old) - gaps[-1][1])
-    old_end, new_end = gaps[-1][1] + tail, gaps[-1][3] + tail
-    lines: list[DiffLine] = []
-    old_at, new_at = old_first, new_first
-    for gap in [*gaps, (old_end, old_end, new_end, new_end)]:
-        for step in range(gap[0] - old_at):
-            line = old[old_at + step]
-            lines.append(DiffLine(" ", line.text, line.ending, line.raw, old_at + step + 1, new_at + step + 1))
-        for at in range(gap[0], gap[1]):
-            lines.append(DiffLine("-", old[at].text, old[at].ending, old[at].raw, at + 1, None))
-        for at in range(gap[2], gap[3]):
-            lines.append(DiffLine("+", new[at].text, new[at].ending, new[at].raw, None, at + 1))
-        old_at, new_at = gap[1], gap[3]
-    old_lines, new_lines = old_end - old_first, new_end - new_first
-    return Hunk(
-        index=number,
-        header=_heading(old, old_first),
-        old_start=old_first + 1 if old_lines else old_first,
-        old_lines=old_lines,
-        new_start=new_first + 1 if new_lines else new_first,
-        new_lines=new_lines,
-        lines=tuple(lines),
-        changes=tuple(Change(gap[0], gap[1], tuple(new[gap[2] : gap[3]])) for gap in gaps),
-    )
 
 
 def _heading(old: Sequence[SourceLine], first: int) -> str:

@@ -50,11 +50,14 @@ def result_lines(document: Document, text: str) -> list[str]:
     return lines
 
 
-def make_result(document: Document, text: str, locked: tuple[int, int] = (0, 0)) -> Result:
+def make_result(
+    document: Document, text: str, locked: tuple[int, int] = (0, 0), pins: Sequence[tuple[int, int]] = ()
+) -> Result:
     """Align the text with the source and give every line its bytes.
 
     `locked`: how many lines at the file's start and at its end stand outside what was edited. The text has them
-    unchanged, and each is paired with itself, never with an equal line inside.
+    unchanged, and each is paired with itself, never with an equal line inside. `pins`: ascending (old, new) positions
+    between lines over which no line is paired with one on the other side.
 
     Raises ReplyEmptyError for a text without lines, UnencodableError (line and character named) where the
     file's encoding lacks a character.
@@ -62,7 +65,11 @@ def make_result(document: Document, text: str, locked: tuple[int, int] = (0, 0))
     lines = result_lines(document, text)
     if not lines:
         raise ReplyEmptyError(f"The reply is empty, which would leave nothing of {shown(document.name)}.")
-    matches = _aligned(document.lines, lines, *locked)
+    return matched_result(document, lines, _aligned(document.lines, lines, *locked, pins))
+
+
+def matched_result(document: Document, lines: Sequence[str], matches: Sequence[Match]) -> Result:
+    """The result of at least one line when it is known which lines are the source's. Raises UnencodableError."""
     sources: list[SourceLine | None] = [None] * len(lines)
     for match in matches:
         sources[match.new : match.new + match.length] = document.source_lines[match.old : match.old + match.length]
@@ -82,11 +89,18 @@ def make_result(document: Document, text: str, locked: tuple[int, int] = (0, 0))
     return result
 
 
-def _aligned(old: Sequence[str], new: Sequence[str], head: int, tail: int) -> list[Match]:
-    old_inside, new_inside = old[head : len(old) - tail], new[head : len(new) - tail]
-    inside = tidy(align(old_inside, new_inside), old_inside, new_inside)
-    matches = [Match(0, 0, head), *(Match(head + match.old, head + match.new, match.length) for match in inside)]
-    return [match for match in (*matches, Match(len(old) - tail, len(new) - tail, tail)) if match.length]
+def _aligned(
+    old: Sequence[str], new: Sequence[str], head: int, tail: int, pins: Sequence[tuple[int, int]]
+) -> list[Match]:
+    matches = [Match(0, 0, head)]
+    old_at, new_at = head, head
+    for old_end, new_end in [*pins, (len(old) - tail, len(new) - tail)]:
+        old_part, new_part = old[old_at:old_end], new[new_at:new_end]
+        part = tidy(align(old_part, new_part), old_part, new_part)
+        matches += [Match(old_at + match.old, new_at + match.new, match.length) for match in part]
+        old_at, new_at = old_end, new_end
+    matches.append(Match(old_at, new_at, tail))
+    return [match for match in matches if match.length]
 
 
 def _endings(document: Document, sources: Sequence[SourceLine | None]) -> list[str]:
