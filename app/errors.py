@@ -135,6 +135,12 @@ class FileTooLongError(FileError):
     code = "file_too_long"
 
 
+class StateError(FileError):
+    """What we keep of our own (sessions, instructions) cannot be read or written."""
+
+    code = "state"
+
+
 class JournalError(FileError):
     """The journal of applied edits cannot be read or written, so nothing is applied."""
 

@@ -37,3 +37,8 @@ def render(template: str, /, **values: str) -> str:
 def bench_text(name: str, /) -> str:
     """The benchmark's own text bench/`name`.txt, as it is: no places, nothing filled in."""
     return files(__name__).joinpath("bench", f"{name}.txt").read_text(encoding="utf-8")
+
+
+def recipes_toml() -> str:
+    """The instructions offered to everyone, as the TOML text of recipes.toml."""
+    return files(__name__).joinpath("recipes.toml").read_text(encoding="utf-8")
