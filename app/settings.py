@@ -28,6 +28,32 @@ class Settings:
     """New syntax errors block instead of warning."""
     draft: bool = True
     """Draft from the file; off gives the same output, slower."""
+    theme: str = "auto"
+    """One of THEMES; `auto` follows the terminal's background where it is known, else dark."""
+    colours: str = "auto"
+    """One of COLOURS; `auto` takes what the terminal says it can show."""
+    reduced_motion: bool = False
+    """Nothing in the terminal UI moves or blinks by itself."""
+    mouse: bool = True
+    """The terminal UI takes the mouse; off leaves it to the terminal, for selecting text."""
+
+
+THEMES = ("auto", "dark", "light")
+COLOURS = ("auto", "truecolor", "256", "16", "none")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One key, what it is now and why."""
+
+    key: str
+    """As in the settings file: `edit.strict`."""
+    value: object
+    origin: str
+    """`default`, or the file or variable that set it."""
+    variable: str
+    wanted: str
+    """What it may be, as a clause."""
 
 
 def _text(value: object) -> str | None:
@@ -40,6 +66,11 @@ def _count(value: object) -> int | None:
 
 def _switch(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
+
+
+def _one_of(*words: str) -> Callable[[object], object | None]:
+    """A reader of one of `words`; a number in the file stands for its digits."""
+    return lambda value: str(value) if not isinstance(value, bool) and str(value) in words else None
 
 
 def _typed(value: str) -> object:
@@ -63,6 +94,10 @@ _KEYS = {
     "models.from_index": _Key("from_index", "REDRAFT_FROM_INDEX", _switch, "true or false"),
     "edit.strict": _Key("strict", "REDRAFT_STRICT", _switch, "true or false"),
     "edit.draft": _Key("draft", "REDRAFT_DRAFT", _switch, "true or false"),
+    "ui.theme": _Key("theme", "REDRAFT_THEME", _one_of(*THEMES), f"one of {', '.join(THEMES)}"),
+    "ui.colours": _Key("colours", "REDRAFT_COLOURS", _one_of(*COLOURS), f"one of {', '.join(COLOURS)}"),
+    "ui.reduced_motion": _Key("reduced_motion", "REDRAFT_REDUCED_MOTION", _switch, "true or false"),
+    "ui.mouse": _Key("mouse", "REDRAFT_MOUSE", _switch, "true or false"),
 }
 
 
@@ -71,26 +106,41 @@ def load_settings(path: Path | None = None, environment: Mapping[str, str] | Non
 
     Raises SettingsError naming the file or variable, the key, and what it should be.
     """
+    found = {_KEYS[name].field: value for name, (value, _) in _found(path, environment).items()}
+    return replace(Settings(), **found)  # type: ignore[arg-type]  # each value went through its key's reader
+
+
+def explain_settings(path: Path | None = None, environment: Mapping[str, str] | None = None) -> tuple[Setting, ...]:
+    """Every key with its value and where that comes from. Raises as `load_settings` does."""
+    found, explained = _found(path, environment), []
+    for name, key in _KEYS.items():
+        value, origin = found.get(name, (getattr(Settings(), key.field), "default"))
+        explained.append(Setting(name, value, origin, key.environment, key.wanted))
+    return tuple(explained)
+
+
+def _found(path: Path | None, environment: Mapping[str, str] | None) -> dict[str, tuple[object, str]]:
+    """Key -> value and origin, of the keys that are set."""
     path = settings_file() if path is None else path
     environment = os.environ if environment is None else environment
-    found: dict[str, object] = {}
+    found: dict[str, tuple[object, str]] = {}
     for name, value in _file_values(path).items():
         key = _KEYS.get(name)
         if key is None:
             raise SettingsError(f"{path}: unknown key `{name}`; known keys: {', '.join(sorted(_KEYS))}.")
-        found[key.field] = _checked(key, value, f"{path}: `{name}`")
-    by_variable = {key.environment: key for key in _KEYS.values()}
+        found[name] = (_checked(key, value, f"{path}: `{name}`"), str(path))
+    by_variable = {key.environment: name for name, key in _KEYS.items()}
     for name, value in environment.items():
         if not name.startswith("REDRAFT_"):
             continue
         if name not in by_variable:
             raise SettingsError(f"Unknown variable {name}; known ones: {', '.join(sorted(by_variable))}.")
-        key = by_variable[name]
+        key = _KEYS[by_variable[name]]
         typed = _typed(value) if key.read is not _text else value
         if key.read is _switch and typed in (0, 1):
             typed = bool(typed)
-        found[key.field] = _checked(key, typed, name)
-    return replace(Settings(), **found)  # type: ignore[arg-type]  # each value went through its key's reader
+        found[by_variable[name]] = (_checked(key, typed, name), name)
+    return found
 
 
 def _checked(key: _Key, value: object, where: str) -> object:

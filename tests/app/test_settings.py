@@ -8,7 +8,7 @@ import pytest
 from app.cli import main
 from app.errors import ExitCode, SettingsError
 from app.paths import settings_file
-from app.settings import Settings, load_settings
+from app.settings import Settings, explain_settings, load_settings
 from tests.support.headless_edit import CHANGED, assert_sentence
 from tests.support.scripted_client import ScriptedClient, fenced
 
@@ -22,6 +22,12 @@ from_index = true
 [edit]
 strict = true
 draft = false
+
+[ui]
+theme = "light"
+colours = 256
+reduced_motion = true
+mouse = false
 """
 
 
@@ -44,7 +50,8 @@ def test_nothing_set_gives_the_defaults(tmp_path: Path) -> None:
 
 
 def test_the_file_sets_every_key(tmp_path: Path) -> None:
-    assert settings(tmp_path, EVERY_KEY) == Settings("qwen2.5-coder-0.5b", 3, True, True, False)
+    expected = Settings("qwen2.5-coder-0.5b", 3, True, True, False, "light", "256", True, False)
+    assert settings(tmp_path, EVERY_KEY) == expected
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
@@ -56,8 +63,23 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
         REDRAFT_FROM_INDEX="no",
         REDRAFT_STRICT="False",
         REDRAFT_DRAFT="1",
+        REDRAFT_THEME="dark",
+        REDRAFT_COLOURS="16",
+        REDRAFT_REDUCED_MOTION="0",
+        REDRAFT_MOUSE="true",
     )
-    assert found == Settings("/models/other.gguf", 0, False, False, True)
+    assert found == Settings("/models/other.gguf", 0, False, False, True, "dark", "16", False, True)
+
+
+def test_every_value_is_explained(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text("threads = 3\n[ui]\ntheme = 'light'\n")
+    found = {setting.key: setting for setting in explain_settings(path, {"REDRAFT_THEME": "dark"})}
+    assert (found["threads"].value, found["threads"].origin) == (3, str(path))
+    assert (found["ui.theme"].value, found["ui.theme"].origin) == ("dark", "REDRAFT_THEME")
+    assert (found["edit.draft"].value, found["edit.draft"].origin) == (True, "default")
+    assert found["ui.mouse"].variable == "REDRAFT_MOUSE" and "true" in found["ui.mouse"].wanted
+    assert load_settings(path, {"REDRAFT_THEME": "dark"}).theme == "dark"
 
 
 def test_the_settings_file_is_where_it_should_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +128,10 @@ def test_an_empty_table_we_know_is_none(tmp_path: Path) -> None:
         "[edit]\nstrict = 1",
         "[edit]\ndraft = 'maybe'",
         "model = ['a']",
+        "[ui]\ntheme = 'pink'",
+        "[ui]\ncolours = 17",
+        "[ui]\ncolours = true",
+        "[ui]\nmouse = 'on'",
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_wanted(tmp_path: Path, text: str) -> None:
