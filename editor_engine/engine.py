@@ -102,6 +102,8 @@ class Engine:
             raise RequestError("A request needs at least one message.")
         if not (0 <= request.temperature < float("inf") and request.seed >= 0 and request.max_tokens >= 0):
             raise RequestError("Temperature, seed and max_tokens of a request cannot be negative.")
+        if not all(request.stop):
+            raise RequestError("A stop text cannot be empty.")
         tokenizer = self._tokenizer
         bos = "" if tokenizer.bos_id is None else tokenizer.token_bytes(tokenizer.bos_id).decode()
         eos = tokenizer.token_bytes(tokenizer.eos_id).decode()
@@ -177,6 +179,7 @@ class Engine:
             RepetitionGuard(tokens.source),
             self._tokenizer.stop_ids,
             min(request.max_tokens, room),
+            request.stop,
         )
 
     def _prefill(self, tokens: TokenisedRequest, choose: Chooser, meter: Meter) -> Generator[EngineEvent, None, int]:

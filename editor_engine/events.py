@@ -32,6 +32,8 @@ class FinishReason(StrEnum):
     """A line equal to the request's `stop_line`."""
     ANCHOR = "anchor"
     """The request's end anchor was emitted."""
+    STOP_TEXT = "stop_text"
+    """One of the request's `stop` texts was emitted."""
     LENGTH = "length"
     """`max_tokens` or the context was reached: the reply is cut."""
     REPETITION = "repetition"

@@ -39,6 +39,9 @@ class CompletionRequest:
     are dropped. Empty: no anchor."""
     anchor_blank_lines: int = 0
     """At most so many blank lines right before the anchor are dropped with it."""
+    stop: tuple[str, ...] = ()
+    """The first of these texts to be emitted ends the reply, wherever it stands in a line; it is dropped with what its
+    last token has after it. None of them is empty."""
     temperature: float = 0.0
     """0 is greedy; above 0 tokens are drawn, by a generator keyed by (seed, position)."""
     seed: int = 0

@@ -61,7 +61,7 @@ _ERRORS: dict[str, type[EngineError]] = {
 
 _ERROR_WORDS = {kind: word for word, kind in _ERRORS.items()}
 
-CHAT_FIELDS = frozenset({"messages", "max_tokens", "temperature", "seed"})
+CHAT_FIELDS = frozenset({"messages", "max_tokens", "stop", "temperature", "seed"})
 """Fields of a request that OpenAI's chat completions have under the same name."""
 
 EXTENSION_FIELDS = tuple(field.name for field in dataclasses.fields(CompletionRequest) if field.name not in CHAT_FIELDS)

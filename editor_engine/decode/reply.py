@@ -6,6 +6,7 @@ Shared by the speculative loop and its plain twin, so both stop at the same toke
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 
+from editor_engine.decode.stop_text import StopText
 from editor_engine.decode.stopping import RepetitionGuard, ReplyEnd
 from editor_engine.draft.drafter import Origin
 from editor_engine.events import FinishReason, Span, Text
@@ -29,11 +30,13 @@ class Reply:
         guard: RepetitionGuard,
         stop_ids: Collection[int],
         max_tokens: int,
+        stop_texts: Sequence[str] = (),
     ) -> None:
         self.ids: list[int] = []
         """Every emitted token, stop token and dropped lines among them."""
         self._detokeniser = detokeniser
         self._end = end
+        self._stop_text = StopText(stop_texts)
         self._guard = guard
         self._stop_ids = frozenset(stop_ids)
         self._max_tokens = max_tokens
@@ -70,6 +73,11 @@ class Reply:
 
     def _feed(self, text: str, reason: FinishReason | None) -> None:
         self._sizes.append(len(text))
+        text = self._stop_text.feed(text)
+        if self._stop_text.found:
+            reason = FinishReason.STOP_TEXT
+        elif reason is not None:
+            text += self._stop_text.finish()
         self._released.append(self._end.feed(text))
         if reason is not None and self._end.reason is None:
             self._released.append(self._end.finish(reason))
@@ -77,6 +85,8 @@ class Reply:
     def cancel(self) -> None:
         """End the reply because its consumer asked for it."""
         if self.wants_more():
+            self._released.append(self._end.feed(self._stop_text.finish()))
+        if self.wants_more():  # what was held back may have been the stop line
             self._released.append(self._end.finish(FinishReason.CANCELLED))
 
     def take_text(self, origins: Sequence[Origin], source_lines: Sequence[int]) -> Iterator[Text]:

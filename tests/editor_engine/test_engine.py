@@ -87,6 +87,27 @@ def test_drawn_ids_are_the_same_drafted_or_not(engine: Engine, temperature: floa
     assert drafted.stats.mean_logprob == pytest.approx(plain.stats.mean_logprob, rel=1e-12)
 
 
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_a_stop_text_ends_the_reply_at_the_same_token_drafted_or_not(engine: Engine, length: int) -> None:
+    whole = list(engine.complete(request()))
+    text = "".join(event.text for event in whole if isinstance(event, Text))
+    stop = text[len(text) // 2 :][:length]
+
+    def run(draft: bool) -> tuple[str, Finished]:
+        events = list(engine.complete(request(draft=draft, stop=("never said at all", stop))))
+        end = events[-1]
+        assert isinstance(end, Finished)
+        said = [event for event in events if isinstance(event, Text)]
+        assert all(sum(span.chars for span in event.spans) == len(event.text) for event in said)
+        return "".join(event.text for event in said), end
+
+    drafted, plain = run(True), run(False)
+    assert drafted[0] == plain[0] == text[: text.index(stop)]
+    assert drafted[1].token_ids == plain[1].token_ids
+    assert drafted[1].reason is FinishReason.STOP_TEXT
+    assert drafted[1].token_ids == finished(iter(whole)).token_ids[: len(drafted[1].token_ids)]
+
+
 def test_the_seed_matters_above_temperature_0_only(engine: Engine) -> None:
     def run(temperature: float, seed: int) -> tuple[int, ...]:
         return finished(engine.complete(request(temperature=temperature, seed=seed))).token_ids
@@ -113,8 +134,8 @@ def test_scoring_changes_no_token_and_is_the_mean_of_the_tokens(engine: Engine) 
     assert scored.stats.mean_logprob == pytest.approx(total / len(scored.token_ids), rel=1e-9)
 
 
-@pytest.mark.parametrize("wrong", [{"temperature": -1.0}, {"temperature": float("nan")}, {"seed": -1}])
-def test_a_request_that_makes_no_sense_is_refused(engine: Engine, wrong: dict[str, float]) -> None:
+@pytest.mark.parametrize("wrong", [{"temperature": -1.0}, {"temperature": float("nan")}, {"seed": -1}, {"stop": ("",)}])
+def test_a_request_that_makes_no_sense_is_refused(engine: Engine, wrong: dict[str, object]) -> None:
     with pytest.raises(RequestError):
         list(engine.complete(request(**wrong)))  # type: ignore[arg-type]
 

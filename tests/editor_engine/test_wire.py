@@ -64,6 +64,7 @@ REQUEST = st.builds(
     stop_line=st.none() | TEXT,
     anchor=st.lists(TEXT).map(tuple),
     anchor_blank_lines=COUNT,
+    stop=st.lists(TEXT).map(tuple),
     temperature=NUMBER,
     seed=COUNT,
     score=st.booleans(),
