@@ -21,27 +21,41 @@ COMMANDS = {
     "redo": ("app.history_command:redo", "Apply an undone edit again."),
     "history": ("app.history_command:history", "List applied edits."),
     "bench": ("app.bench_command:bench", "Measure speed: prefill, plain, peers, edit, replay."),
+    "verify": ("app.verify_command:verify", "Prove that drafting changes nothing; print the token hash."),
     "models": ("app.models_command:models", "List, pull, verify, import and remove model weights."),
 }
 """Name -> (where it is, what it does); the text here lets `--help` answer without importing the commands."""
+
+_UI = "[FILE]"
+"""Stands for the terminal UI, which has no name: what runs when no command is given."""
+_EVERYWHERE = ("-h", "--help", "--version")
 
 
 class LazyGroup(click.Group):
     """A group that imports a command when it is run, not when it is listed."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in COMMANDS and args[0] not in _EVERYWHERE):
+            args = [_UI, *args]
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        where = "app.ui_command:ui" if cmd_name == _UI else COMMANDS.get(cmd_name, ("",))[0]
+        if not where:
             return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        module, _, attribute = where.partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            listed = [(name, text) for name, (_, text) in COMMANDS.items()]
+            formatter.write_dl(
+                [(_UI, "The terminal UI, with this file; `redraft -- --help` has its options."), *listed]
+            )
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -82,7 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.FILE
     except Exception as error:
         said = f"{type(error).__name__}: {error}".encode("unicode_escape").decode("ascii")
-        click.echo(f"redraft: an internal error, {said}. {_write_report()}", err=True)
+        from app.crash_report import write_report
+
+        click.echo(f"redraft: an internal error, {said}. {write_report(traceback.format_exc())}", err=True)
         return ExitCode.REFUSED
 
 
@@ -91,18 +107,6 @@ def _open_missing_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # lives as long as the process
-
-
-def _write_report() -> str:
-    from app.paths import logs_dir, private_dir
-
-    try:
-        path = private_dir(logs_dir()) / f"crash-{os.getpid()}.txt"
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as stream:
-            stream.write(traceback.format_exc())
-    except (OSError, AppError) as error:
-        return f"(The report could not be written: {error}.)"
-    return f"Report: {path}"
 
 
 if __name__ == "__main__":

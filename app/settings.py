@@ -7,7 +7,7 @@ an error, so a typing mistake never passes silently.
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app.errors import SettingsError
@@ -36,6 +36,8 @@ class Settings:
     """Nothing in the terminal UI moves or blinks by itself."""
     mouse: bool = True
     """The terminal UI takes the mouse; off leaves it to the terminal, for selecting text."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Action of the terminal UI to the keys it has instead of its own; `app.tui.actions.keymap` checks both."""
 
 
 THEMES = ("auto", "dark", "light")
@@ -101,13 +103,20 @@ _KEYS = {
 }
 
 
+_ACTION_KEY = _Key("keys", "", _text, 'keys separated by spaces, such as "ctrl+r f9"')
+_ACTION_KEYS = "keys."
+"""What an action's keys begin with; which actions there are is for the terminal UI to say."""
+
+
 def load_settings(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings file (default `paths.settings_file()`), then the environment over it.
 
     Raises SettingsError naming the file or variable, the key, and what it should be.
     """
-    found = {_KEYS[name].field: value for name, (value, _) in _found(path, environment).items()}
-    return replace(Settings(), **found)  # type: ignore[arg-type]  # each value went through its key's reader
+    found = _found(path, environment)
+    keys = {name.removeprefix(_ACTION_KEYS): str(value) for name, (value, _) in found.items() if name not in _KEYS}
+    fields = {_KEYS[name].field: value for name, (value, _) in found.items() if name in _KEYS}
+    return replace(Settings(keys=keys), **fields)  # type: ignore[arg-type]  # each value went through its key's reader
 
 
 def explain_settings(path: Path | None = None, environment: Mapping[str, str] | None = None) -> tuple[Setting, ...]:
@@ -125,7 +134,7 @@ def _found(path: Path | None, environment: Mapping[str, str] | None) -> dict[str
     environment = os.environ if environment is None else environment
     found: dict[str, tuple[object, str]] = {}
     for name, value in _file_values(path).items():
-        key = _KEYS.get(name)
+        key = _ACTION_KEY if name.startswith(_ACTION_KEYS) else _KEYS.get(name)
         if key is None:
             raise SettingsError(f"{path}: unknown key `{name}`; known keys: {', '.join(sorted(_KEYS))}.")
         found[name] = (_checked(key, value, f"{path}: `{name}`"), str(path))

@@ -1,0 +1,125 @@
+"""The figures of a run while it goes on, and where in the file the drafts held and where they did not.
+
+Takes the engine's events one by one, with the clock passed in; knows nothing of terminals. Invariant: what the engine
+does not say stays None, and a snapshot never changes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from editor_engine.events import EngineEvent, Pass, Prefill, Provenance, Started, Text
+
+RECENT_PASSES = 120
+"""Passes kept for the sparkline."""
+
+
+@dataclass(frozen=True)
+class RunFigures:
+    """One moment of a run."""
+
+    prefill_done: int = 0
+    prefill_total: int = 0
+    """Prompt tokens to read; 0 before the engine has said it."""
+    tokens: int = 0
+    """Output tokens so far."""
+    passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    decode_s: float = 0.0
+    """Time in passes."""
+    elapsed_s: float = 0.0
+    """Since the run began."""
+    characters: int = 0
+    """Output characters so far."""
+    copied_characters: int = 0
+    source_line: int | None = None
+    """Line of the user's file where the last draft was copied from."""
+    emitted: tuple[int, ...] = ()
+    """Tokens of each of the newest passes, oldest first."""
+
+    @property
+    def tok_s(self) -> float | None:
+        """Output tokens over time in passes."""
+        return self.tokens / self.decode_s if self.decode_s else None
+
+    @property
+    def acceptance(self) -> float | None:
+        """Accepted over drafted tokens."""
+        return self.accepted / self.drafted if self.drafted else None
+
+    @property
+    def copied_share(self) -> float | None:
+        """Copied over all output characters."""
+        return self.copied_characters / self.characters if self.characters else None
+
+
+@dataclass(frozen=True)
+class LineAcceptance:
+    """How drafting went on one source line."""
+
+    copied: int = 0
+    """Characters of the output copied from it."""
+    rejected: int = 0
+    """Passes in which a draft from this line was not taken to its end."""
+
+
+class FigureKeeper:
+    """Adds up the events of one run."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._figures = RunFigures()
+        self._emitted: list[int] = []
+        self._copied: dict[int, int] = {}
+        self._rejected: dict[int, int] = {}
+
+    def take(self, event: EngineEvent) -> None:
+        """Count one event."""
+        had = self._figures
+        if isinstance(event, Started):
+            self._figures = replace(had, prefill_total=event.prompt_tokens - (event.cached_tokens or 0))
+        elif isinstance(event, Prefill):
+            self._figures = replace(had, prefill_done=event.done, prefill_total=event.total)
+        elif isinstance(event, Pass):
+            self._take_pass(event)
+        elif isinstance(event, Text):
+            self._take_text(event)
+
+    def figures(self) -> RunFigures:
+        """The figures of this moment."""
+        return replace(self._figures, elapsed_s=self._clock() - self._began, emitted=tuple(self._emitted))
+
+    def lines(self) -> dict[int, LineAcceptance]:
+        """How drafting went so far, by 1-based line of the user's file; lines without drafts are missing."""
+        return {
+            line: LineAcceptance(self._copied.get(line, 0), self._rejected.get(line, 0))
+            for line in sorted(self._copied.keys() | self._rejected.keys())
+        }
+
+    def _take_pass(self, event: Pass) -> None:
+        had = self._figures
+        self._figures = replace(
+            had,
+            tokens=had.tokens + event.emitted,
+            passes=had.passes + 1,
+            drafted=had.drafted + event.drafted,
+            accepted=had.accepted + event.accepted,
+            decode_s=had.decode_s + event.ms / 1000,
+            source_line=event.source_line or had.source_line,
+        )
+        self._emitted = [*self._emitted[1 - RECENT_PASSES :], event.emitted]
+        if event.source_line is not None and event.accepted < event.drafted:
+            self._rejected[event.source_line] = self._rejected.get(event.source_line, 0) + 1
+
+    def _take_text(self, event: Text) -> None:
+        copied = 0
+        for span in event.spans:
+            if span.provenance in (Provenance.COPIED, Provenance.SUBSTITUTED):
+                copied += span.chars
+                if span.source_line is not None:
+                    self._copied[span.source_line] = self._copied.get(span.source_line, 0) + span.chars
+        had = self._figures
+        self._figures = replace(
+            had, characters=had.characters + len(event.text), copied_characters=had.copied_characters + copied
+        )

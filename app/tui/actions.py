@@ -1,0 +1,154 @@
+"""Every action of the terminal UI, in one table: key bindings, footer, help and palette are made from it.
+
+Knows no widget; an action's method is `action_<id>` of the class that stands for its place. Invariant: within a place,
+and against the places around it, no two actions have the same key, also after the user's own keys are in.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from textual.binding import Binding
+from textual.keys import key_to_character
+
+from app.errors import SettingsError
+
+
+class Place(Enum):
+    """Where an action can be used."""
+
+    APP = "anywhere"
+    WORKSPACE = "in the workspace"
+    SOURCE = "in the source"
+    INSTRUCTION = "in the instruction"
+    DIFF = "in the diff"
+
+
+_AROUND = {
+    Place.APP: (),
+    Place.WORKSPACE: (Place.APP,),
+    Place.SOURCE: (Place.WORKSPACE, Place.APP),
+    Place.INSTRUCTION: (Place.WORKSPACE, Place.APP),
+    Place.DIFF: (Place.WORKSPACE, Place.APP),
+}
+"""The places that see a key after this one did."""
+
+
+class Group(Enum):
+    """Headings of the help."""
+
+    EDIT = "Edit"
+    REVIEW = "Review"
+    VIEW = "View"
+    MOVE = "Move"
+    FILE = "File and program"
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing a user can do."""
+
+    id: str
+    """Stable name: the method is `action_<id>`, the settings key `keys.<id>`."""
+    keys: tuple[str, ...]
+    """Default keys, in Textual's names; the first is shown."""
+    label: str
+    """One or two words, for the footer."""
+    group: Group
+    place: Place
+    help: str
+    """One sentence."""
+    footer: bool = False
+    """Shown in the footer where it is usable."""
+
+
+def _action(id: str, keys: str, label: str, group: Group, place: Place, help: str, footer: bool = False) -> Action:  # noqa: A002
+    return Action(id, tuple(keys.split()), label, group, place, help, footer)
+
+
+_EDIT, _VIEW, _MOVE, _FILE = Group.EDIT, Group.VIEW, Group.MOVE, Group.FILE
+_APP, _WORK, _SOURCE, _SAY = Place.APP, Place.WORKSPACE, Place.SOURCE, Place.INSTRUCTION
+
+ACTIONS: tuple[Action, ...] = (
+    _action("run_edit", "enter", "Run", _EDIT, _SAY, "Run the instruction on the file or the selection.", True),
+    _action("new_line", "ctrl+j shift+enter", "New line", _EDIT, _SAY, "Begin a new line of the instruction."),
+    _action("recall_older", "ctrl+up", "Older", _EDIT, _SAY, "Take the instruction before this one."),
+    _action("recall_newer", "ctrl+down", "Newer", _EDIT, _SAY, "Take the instruction after this one."),
+    _action("edit_outside", "f4", "$EDITOR", _EDIT, _SAY, "Write the instruction in $VISUAL or $EDITOR."),
+    _action("cancel", "escape", "Cancel", _EDIT, _WORK, "Stop the model at once; else drop the selection.", True),
+    _action("retry", "f5", "Retry", _EDIT, _WORK, "Run the last instruction again on the same base."),
+    _action("next_pane", "f6", "Pane", _VIEW, _WORK, "Go to the next pane; on a narrow screen, show it.", True),
+    _action("reload", "f8", "Reload", _FILE, _WORK, "Read the file again after it changed on disk."),
+    _action("cursor_up", "up k", "Up", _MOVE, _SOURCE, "Go up a line."),
+    _action("cursor_down", "down j", "Down", _MOVE, _SOURCE, "Go down a line."),
+    _action("select_up", "shift+up K", "Select up", _EDIT, _SOURCE, "Grow or shrink the selection upwards."),
+    _action("select_down", "shift+down J", "Select down", _EDIT, _SOURCE, "Grow or shrink the selection downwards."),
+    _action("select_symbol", "s", "Symbol", _EDIT, _SOURCE, "Select the function or class around the cursor.", True),
+    _action("select_none", "d", "No region", _EDIT, _SOURCE, "Drop the selection: the whole file may change."),
+    _action("page_up", "pageup", "Page up", _MOVE, _SOURCE, "Go up a page."),
+    _action("page_down", "pagedown", "Page down", _MOVE, _SOURCE, "Go down a page."),
+    _action("go_top", "home g", "Top", _MOVE, _SOURCE, "Go to the first line."),
+    _action("go_bottom", "end G", "Bottom", _MOVE, _SOURCE, "Go to the last line."),
+    _action("scroll_left", "left", "Left", _MOVE, _SOURCE, "Scroll to the left."),
+    _action("scroll_right", "right", "Right", _MOVE, _SOURCE, "Scroll to the right."),
+    _action("toggle_acceptance", "h", "Map", _VIEW, _SOURCE, "Show or hide the acceptance map beside the lines."),
+    _action("quit", "ctrl+q", "Quit", _FILE, _APP, "Leave; what is undecided is kept for the next start.", True),
+)
+
+
+def bindings(place: Place) -> list[Binding]:
+    """The bindings of a place, for a class's BINDINGS."""
+    return [
+        Binding(
+            key,
+            action.id,
+            action.label,
+            show=action.footer,
+            priority=place is Place.INSTRUCTION or (place is not Place.DIFF and _never_typed(key)),
+            id=action.id,
+            tooltip=action.help,
+        )
+        for action in ACTIONS
+        if action.place is place
+        for key in action.keys
+    ]
+
+
+def _never_typed(key: str) -> bool:
+    """A key that a text field has no use for, although it may have a binding for it."""
+    return key.startswith(("ctrl+", "f")) and len(key) > 1
+
+
+def keymap(remapped: Mapping[str, str]) -> dict[str, str]:
+    """The user's keys (action id -> keys separated by commas or spaces) as Textual wants them, checked.
+
+    Raises SettingsError for an action that is not there, a value without a key, or two actions with one key.
+    """
+    known = {action.id: action for action in ACTIONS}
+    chosen: dict[str, tuple[str, ...]] = {action.id: action.keys for action in ACTIONS}
+    for name, value in remapped.items():
+        if name not in known:
+            raise SettingsError(f"keys.{name}: there is no such action; the help (f1) lists them.")
+        keys = tuple(value.replace(",", " ").split())
+        if not keys:
+            raise SettingsError(f"keys.{name}: name at least one key, such as `ctrl+r`.")
+        chosen[name] = keys
+    for name in remapped:
+        for other, action in known.items():
+            if other == name or not _meet(known[name].place, action.place):
+                continue
+            both = {_key(key) for key in chosen[name]} & {_key(key) for key in chosen[other]}
+            if both:
+                raise SettingsError(
+                    f"keys.{name}: {min(both)} is the key of {other} already; give one of them another."
+                )
+    return {name: ",".join(chosen[name]) for name in remapped}
+
+
+def _meet(one: Place, other: Place) -> bool:
+    return one is other or one in _AROUND[other] or other in _AROUND[one]
+
+
+def _key(name: str) -> str:
+    """One spelling for `?` and `question_mark`."""
+    return key_to_character(name) or name

@@ -1,0 +1,101 @@
+"""The terminal UI as a whole: one engine, one workspace, the screens around it, and what happens when something breaks.
+
+Knows no edit. Invariant: a fault of ours ends in a dialog with a report, not in a traceback, and the engine is let go
+whatever happens.
+"""
+
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from textual.app import App
+from textual.binding import BindingType
+from textual.worker import Worker, WorkerState
+
+from app.crash_report import write_report
+from app.editing.document import open_document
+from app.engine_client import EngineClient
+from app.errors import AppError
+from app.terminal_text import visible
+from app.tui.actions import Place, bindings, keymap
+from app.tui.edit_worker import EditWorker
+from app.tui.screens.workspace import WorkspaceScreen
+from app.tui.widgets.crash_dialog import CrashDialog
+
+Connect = Callable[[str | None], EngineClient]
+"""A client for a model (catalogue id or path); None takes the one of the settings. Cheap: it loads when first used."""
+
+
+@dataclass(frozen=True)
+class UiOptions:
+    """What the command line and the settings say."""
+
+    file: str | None = None
+    encoding: str | None = None
+    draft: bool = True
+    strict: bool = False
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Action id to keys, as in the settings."""
+
+
+class RedraftApp(App[None]):
+    """Redraft in a terminal."""
+
+    CSS_PATH = "redraft.tcss"
+    TITLE = "Redraft"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.APP)]
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012  # Textual declares it without ClassVar
+        (0, "-narrow"),
+        (100, "-wide"),
+    ]
+
+    def __init__(self, options: UiOptions, connect: Connect, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self.options = options
+        self.connect = connect
+        self._clock = clock
+        self._keys = keymap(options.keys)
+        self.workspace = WorkspaceScreen(self._worker(None), draft=options.draft, strict=options.strict)
+
+    def _worker(self, model: str | None) -> EditWorker:
+        return EditWorker(self.connect(model), lambda message: self.workspace.post_message(message), self._clock)
+
+    def on_mount(self) -> None:
+        self.set_keymap(self._keys)
+        self.push_screen(self.workspace)
+        if self.options.file is not None:
+            self.call_after_refresh(self.open_path, self.options.file)
+
+    def open_path(self, path: str) -> None:
+        """Open a file in the workspace, or say why not."""
+        try:
+            document = open_document(path, self.options.encoding)
+        except AppError as error:
+            self.tell(str(error), "error")
+        else:
+            self.workspace.open(document)
+
+    async def use_model(self, model: str | None) -> None:
+        """Let go of the engine and reach another."""
+        old, self.workspace.worker = self.workspace.worker, self._worker(model)
+        await old.close()
+        self.workspace.engine_replaced()
+
+    def tell(self, sentence: str, severity: Literal["information", "warning", "error"] = "information") -> None:
+        """Say one sentence."""
+        self.notify(visible(sentence), severity=severity, markup=False)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A worker that failed has found a fault of ours: what a user can cause is an AppError and was told already."""
+        error = event.worker.error
+        if event.state is WorkerState.ERROR and error is not None:
+            report = "".join(traceback.format_exception(error))
+            self.push_screen(CrashDialog(f"{type(error).__name__}: {error}", report, write_report(report)))
+            self.workspace.run_broke(str(error))
+
+    async def action_quit(self) -> None:
+        await self.workspace.worker.close()
+        self.exit()

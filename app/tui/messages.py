@@ -1,0 +1,140 @@
+"""Every message that workers and widgets of the terminal UI send, in one place.
+
+Knows what is said, not who listens. Invariant: a message is a value; whoever handles it decides what follows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from app.editing.document import Document
+from app.editing.figures import LineAcceptance, RunFigures
+from app.editing.pipeline import EditPlan, Proposal
+from app.editing.region import Region
+from app.editing.review import Review
+from app.engine_client import EngineDescription
+from app.errors import AppError
+from app.rates import Rates
+from editor_engine.events import Stats, Text
+
+# --- from the worker that has the engine ------------------------------------------------------------------------------
+
+
+@dataclass
+class EngineReady(Message):
+    """The engine is loaded or reached."""
+
+    engine: EngineDescription
+    rates: Rates | None
+    """How fast it was here the last time."""
+
+
+@dataclass
+class EngineFailed(Message):
+    """The engine could not be loaded or reached, or it died; the program stays."""
+
+    error: AppError
+
+
+@dataclass
+class Warmed(Message):
+    """Progress of reading a file before anything is asked."""
+
+    document: Document
+    done: int
+    total: int
+    finished: bool
+
+
+@dataclass
+class Counted(Message):
+    """Tokens of a file's prompt without an instruction."""
+
+    document: Document
+    prompt: int
+    source: int
+    estimated: bool
+
+
+@dataclass
+class EditPlanned(Message):
+    """The instruction is accepted; the model starts reading."""
+
+    plan: EditPlan
+    expected_s: float | None
+
+
+@dataclass
+class EditProgress(Message):
+    """What happened since the last one, coalesced."""
+
+    texts: tuple[Text, ...]
+    figures: RunFigures
+    lines: Mapping[int, LineAcceptance]
+
+
+@dataclass
+class EditProposed(Message):
+    """The reply is whole and became a proposal."""
+
+    proposal: Proposal
+
+
+@dataclass
+class EditFailed(Message):
+    """The run ended without a proposal: an error, a refused reply, no change, or a cancel."""
+
+    error: AppError
+    stats: Stats | None
+    """None where the engine had not finished."""
+
+
+# --- from widgets -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class InstructionGiven(Message):
+    """The user wants this done."""
+
+    text: str
+
+
+@dataclass
+class EditorWanted(Message):
+    """The user wants to write the instruction in an editor of theirs."""
+
+    text: str
+
+
+@dataclass
+class InstructionChanged(Message):
+    """The text in the instruction box."""
+
+    text: str
+
+
+@dataclass
+class RegionChanged(Message):
+    """Which lines may change; None for all."""
+
+    region: Region | None
+
+
+@dataclass
+class ReviewChanged(Message):
+    """A decision was made, taken back, or changed."""
+
+    review: Review
+
+
+# --- from the watch over the file -------------------------------------------------------------------------------------
+
+
+@dataclass
+class FileChanged(Message):
+    """The file on disk is not what was read."""
+
+    newer: Document | None
+    """As it is now; None when it is gone or cannot be read."""
+    sentence: str

@@ -1,0 +1,248 @@
+"""The file as it was read: highlighted, numbered, with a cursor, a selection and the acceptance map beside the lines.
+
+Draws the lines that are seen and no others. Knows nothing of edits. Invariant: it only ever reads its document; what it
+shows is never a source of bytes.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import BindingType
+from textual.geometry import Region as Area
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from app.editing.document import Document
+from app.editing.figures import LineAcceptance
+from app.editing.language import Language, detect_language
+from app.editing.region import Region
+from app.editing.symbols import find_symbols
+from app.tui.actions import Place, bindings
+from app.tui.highlighting import Highlighter
+from app.tui.line_strips import line_strip
+from app.tui.messages import RegionChanged
+from app.tui.widgets.acceptance_gutter import WIDTH as GUTTER_WIDTH
+from app.tui.widgets.acceptance_gutter import gutter_segment
+
+_MOST_STRIPS = 1_000
+"""Drawn lines that are kept."""
+
+
+class SourceView(ScrollView, can_focus=True):
+    """The open file."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.SOURCE)]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "source--number",
+        "source--cursor",
+        "source--selection",
+        "source--drafted",
+        "source--rejected",
+    }
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._document: Document | None = None
+        self._language: Language | None = None
+        self._highlighter: Highlighter | None = None
+        self._strips: dict[int, Strip] = {}
+        self._width = 0
+        self._cursor = 0
+        self._anchor: int | None = None
+        self.acceptance: Mapping[int, LineAcceptance] = {}
+        self._show_map = True
+        self._reading: int | None = None
+
+    # --- what is shown ------------------------------------------------------------------------------------------------
+
+    def show(self, document: Document, *, keep_place: bool = False) -> None:
+        """Show a document, from its top or from where the one before was."""
+        self._document = document
+        self._language = detect_language(document.name, document.lines[0])
+        self._highlighter = Highlighter(document.lines, self._language)
+        self._strips.clear()
+        self._width = 0
+        self._anchor = None
+        self.acceptance = {}
+        self._cursor = min(self._cursor, len(document.lines) - 1) if keep_place else 0
+        self._resize(max(len(line) for line in document.lines))
+        if not keep_place:
+            self.scroll_to(0, 0, animate=False)
+        self.post_message(RegionChanged(None))
+        self.refresh()
+
+    def show_acceptance(self, lines: Mapping[int, LineAcceptance], reading: int | None) -> None:
+        """How drafting goes, by 1-based line; `reading` is the line drafts come from now."""
+        if (lines, reading) != (self.acceptance, self._reading):
+            self.acceptance, self._reading = lines, reading
+            self.refresh()
+
+    @property
+    def selected_lines(self) -> Region | None:
+        """The selected lines; None without a selection."""
+        if self._anchor is None:
+            return None
+        return Region(min(self._anchor, self._cursor) + 1, max(self._anchor, self._cursor) + 1)
+
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        left, top = self.scroll_offset
+        number = y + top
+        width = self.scrollable_content_region.width
+        base = self.rich_style
+        if self._document is None or number >= len(self._document.lines):
+            return Strip.blank(width, base)
+        region = self.selected_lines
+        selected = region is not None and region.first <= number + 1 <= region.last
+        marked = None
+        if selected:
+            marked = self.get_component_rich_style("source--selection", partial=True)
+        elif number == self._cursor and self.has_focus:
+            marked = self.get_component_rich_style("source--cursor", partial=True)
+        gutter = self._gutter(number, base)
+        beside = sum(segment.cell_length for segment in gutter)
+        body = self._strip(number)
+        if marked is not None:
+            body = body.apply_style(marked)
+        room = max(0, width - beside)
+        shown = body.crop_extend(left, left + room, base + marked if marked is not None else base)
+        return Strip.join([Strip(gutter, beside), shown]).apply_style(Style.null())
+
+    def _gutter(self, number: int, base: Style) -> list[Segment]:
+        assert self._document is not None
+        digits = len(str(len(self._document.lines)))
+        style = base + self.get_component_rich_style("source--number", partial=True)
+        sign = "▸" if self._reading == number + 1 else " "
+        segments = [Segment(f"{number + 1:>{digits}}{sign}", style)]
+        if self._show_map:
+            text = self._document.lines[number]
+            drafted = base + self.get_component_rich_style("source--drafted", partial=True)
+            rejected = base + self.get_component_rich_style("source--rejected", partial=True)
+            segments.append(gutter_segment(self.acceptance.get(number + 1), len(text) + 1, drafted, rejected))
+        return segments
+
+    def _strip(self, number: int) -> Strip:
+        strip = self._strips.get(number)
+        if strip is None:
+            assert self._document is not None and self._highlighter is not None
+            dark = self.app.current_theme.dark
+            line = self._document.lines[number]
+            strip = line_strip(line, self._highlighter.spans(number), self.rich_style, dark)
+            if len(self._strips) >= _MOST_STRIPS:
+                self._strips.clear()
+            self._strips[number] = strip
+            self._resize(strip.cell_length)
+        return strip
+
+    def _resize(self, width: int) -> None:
+        """Lines are measured when they are drawn; the widest so far sets how far one can scroll."""
+        assert self._document is not None
+        if width > self._width:
+            self._width = width
+            beside = len(str(len(self._document.lines))) + 1 + (GUTTER_WIDTH if self._show_map else 0)
+            self.virtual_size = Size(self._width + beside + 1, len(self._document.lines))
+
+    def notify_style_update(self) -> None:
+        """The theme changed: what is drawn is drawn again."""
+        super().notify_style_update()
+        self._strips.clear()
+
+    # --- cursor and selection -----------------------------------------------------------------------------------------
+
+    def _move(self, to: int, *, select: bool = False, keep: bool = False) -> None:
+        if self._document is None:
+            return
+        before = self.selected_lines
+        if select and self._anchor is None:
+            self._anchor = self._cursor
+        elif not select and not keep:
+            self._anchor = None
+        self._cursor = min(max(to, 0), len(self._document.lines) - 1)
+        self.scroll_to_region(
+            Area(int(self.scroll_x), self._cursor, 1, 1), animate=False, force=True, x_axis=False, immediate=True
+        )
+        self.refresh()
+        if self.selected_lines != before:
+            self.post_message(RegionChanged(self.selected_lines))
+
+    def select(self, region: Region | None) -> None:
+        """Select lines, or none."""
+        if region is None:
+            self._move(self._cursor)
+            return
+        self._anchor = region.first - 1
+        self._move(region.last - 1, select=True)
+        self.post_message(RegionChanged(self.selected_lines))
+
+    def action_cursor_up(self) -> None:
+        self._move(self._cursor - 1)
+
+    def action_cursor_down(self) -> None:
+        self._move(self._cursor + 1)
+
+    def action_select_up(self) -> None:
+        self._move(self._cursor - 1, select=True)
+
+    def action_select_down(self) -> None:
+        self._move(self._cursor + 1, select=True)
+
+    def action_page_up(self) -> None:
+        self._move(self._cursor - max(1, self.size.height - 1))
+
+    def action_page_down(self) -> None:
+        self._move(self._cursor + max(1, self.size.height - 1))
+
+    def action_go_top(self) -> None:
+        self._move(0)
+
+    def action_go_bottom(self) -> None:
+        self._move(1 << 60)
+
+    def action_scroll_left(self) -> None:
+        self.scroll_relative(x=-8, animate=False)
+
+    def action_scroll_right(self) -> None:
+        self.scroll_relative(x=8, animate=False)
+
+    def action_select_none(self) -> None:
+        self.select(None)
+
+    def action_select_symbol(self) -> None:
+        """The innermost definition around the cursor; pressed again, the one around that."""
+        if self._document is None or self._language is None:
+            return
+        now = self.selected_lines or Region(self._cursor + 1, self._cursor + 1)
+        around = [
+            symbol
+            for symbol in find_symbols(self._document.lines, self._language) or ()
+            if symbol.first <= now.first
+            and now.last <= symbol.last
+            and (symbol.first, symbol.last) != (now.first, now.last)
+        ]
+        if not around:
+            self.notify("There is no function or class around these lines.")
+            return
+        inner = min(around, key=lambda symbol: symbol.last - symbol.first)
+        self.select(Region(inner.first, inner.last))
+
+    def action_toggle_acceptance(self) -> None:
+        self._show_map = not self._show_map
+        self.refresh()
+
+    # --- mouse --------------------------------------------------------------------------------------------------------
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self._move(event.y + int(self.scroll_y))
+        self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self.app.mouse_captured is self:
+            self._move(event.y + int(self.scroll_y), select=True)
+
+    def on_mouse_up(self) -> None:
+        self.release_mouse()

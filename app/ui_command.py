@@ -1,0 +1,54 @@
+"""`redraft [FILE]`: options in, the terminal UI run, exit code out."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from app.errors import UsageError
+
+if TYPE_CHECKING:  # what reaches an engine need not be imported to print help
+    from app.engine_client import EngineClient
+
+
+@click.command()
+@click.argument("file", required=False)
+@click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
+@click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
+@click.option("--encoding", metavar="NAME", help="How the file is encoded, where it is not UTF-8 or UTF-16.")
+@click.option("--no-draft", is_flag=True, default=None, help="Decode plainly: the same output, slower.")
+@click.option("--strict", is_flag=True, default=None, help="New syntax errors block.")
+@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
+def ui(
+    file: str | None,
+    model: str | None,
+    threads: int | None,
+    encoding: str | None,
+    no_draft: bool | None,
+    strict: bool | None,
+    no_mouse: bool,
+) -> int:
+    """Edit FILE in the terminal UI; without FILE, choose one there."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("The terminal UI needs a terminal; `redraft edit FILE -i TEXT` works without one.")
+    # Deferred: textual costs 0.3 s that no other command must pay.
+    from app.settings import load_settings
+    from app.tui.app import RedraftApp, UiOptions
+
+    settings = load_settings()
+
+    def connect(chosen: str | None) -> "EngineClient":
+        from app.clients.in_process import native_client
+
+        return native_client(chosen or model or settings.model, settings.threads if threads is None else threads)
+
+    options = UiOptions(
+        file=file,
+        encoding=encoding,
+        draft=settings.draft if no_draft is None else not no_draft,
+        strict=settings.strict if strict is None else strict,
+        keys=dict(settings.keys),
+    )
+    app = RedraftApp(options, connect)
+    app.run(mouse=not no_mouse)
+    return app.return_code or 0
