@@ -14,11 +14,11 @@ import click
 
 from app.errors import AppError, ExitCode, InterruptedByUserError, UsageError
 from app.json_events import JsonWriter
+from app.model_rows import ModelRow, model_row, model_rows
 from editor_engine.errors import EngineError
 from editor_engine.store.catalogue import (
     CatalogueModel,
     IndexSource,
-    catalogue,
     default_model,
     find,
     gigabytes,
@@ -28,6 +28,9 @@ from editor_engine.store.catalogue import (
 if TYPE_CHECKING:  # hashing and fetching are needed when a command runs, not for its help
     from editor_engine.store.installed import InstalledModel
     from editor_engine.store.sources import FetchEvent
+
+_PROGRESS_LINES = 200
+"""Lines of progress that a pull with `--json` writes at most, for each source."""
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -92,36 +95,14 @@ def _as_app_error(error: BaseException, convert: Callable[[EngineError], AppErro
 # --- list and info ----------------------------------------------------------------------------------------------------
 
 
-def _fields(model: CatalogueModel | None, entry: "InstalledModel | None", available: int | None) -> dict[str, object]:
-    """One entry of `list` under the names of the machine interface; unknown is None."""
-    sha256 = model.sha256 if model else entry.sha256 if entry else None
-    size = model.bytes if model else entry.bytes if entry else None
-    return {
-        "id": model.id if model else entry.id if entry else None,
-        "bytes": size,
-        "licence": model.licence if model else None,
-        "memory_bytes": model.memory_bytes if model else None,
-        "fits": None if model is None or available is None else model.memory_bytes <= available,
-        "installed": entry is not None,
-        "whole": entry.whole if entry else None,
-        "path": entry.path if entry else None,
-        "sha256": sha256,
-        "for_tests": model.for_tests if model else False,
-    }
-
-
-def _row(fields: Mapping[str, object]) -> str:
-    fits = {True: "yes", False: "no", None: "unknown"}[fields["fits"]]  # type: ignore[index]
-    state = {(True, False): "damaged", (True, None): "yes, unverified", (True, True): "yes"}
-    here = state.get((bool(fields["installed"]), fields["whole"]), "no")  # type: ignore[arg-type]
-    memory, size = fields["memory_bytes"], fields["bytes"]
+def _row(row: ModelRow) -> str:
     cells = [
-        f"{fields['id']!s:<20}",
-        f"{gigabytes(size) if isinstance(size, int) else 'unknown':>8}",
-        f"{fields['licence'] or 'not in catalogue':<21}",
-        f"{gigabytes(memory) if isinstance(memory, int) else 'unknown':>8}",
-        f"{fits:<7}",
-        here + (" (for tests)" if fields["for_tests"] else ""),
+        f"{row.id:<20}",
+        f"{gigabytes(row.bytes):>8}",
+        f"{row.licence or 'not in catalogue':<21}",
+        f"{'unknown' if row.memory_bytes is None else gigabytes(row.memory_bytes):>8}",
+        f"{row.fit:<7}",
+        row.state + (" (for tests)" if row.for_tests else ""),
     ]
     return "  ".join(cells).rstrip()
 
@@ -130,20 +111,11 @@ def _row(fields: Mapping[str, object]) -> str:
 @_json_option
 def list_models(as_json: bool) -> None:
     """Show every model: size, licence, memory needed, whether it fits this machine, whether it is installed."""
-    from editor_engine.machine import available_bytes
-    from editor_engine.store.installed import installed
-
     with _answering(as_json) as output:
-        entries = {entry.id: entry for entry in installed()}
-        available = available_bytes()
         if not as_json:
             click.echo(f"{'id':<20}  {'size':>8}  {'licence':<21}  {'memory':>8}  {'fits':<7}  installed")
-        for model in catalogue():
-            fields = _fields(model, entries.pop(model.id, None), available)
-            output.item(fields, _row(fields))
-        for entry in entries.values():
-            fields = _fields(None, entry, available)
-            output.item(fields, _row(fields))
+        for row in model_rows():
+            output.item(vars(row), _row(row))
 
 
 @models.command()
@@ -157,7 +129,7 @@ def info(model_id: str, as_json: bool) -> None:
     with _answering(as_json) as output:
         entry = find_installed(model_id)
         model = find(model_id) if entry else require(model_id)
-        fields = _fields(model, entry, available_bytes())
+        fields = dict(vars(model_row(model, entry, available_bytes())))
         fields["repository"] = model.repository if model else None
         fields["revision"] = model.revision if model else None
         fields["uploader"] = model.index.uploader if model and model.index else None
@@ -200,7 +172,7 @@ def pull(model_id: str | None, from_index: bool, accept_licence: bool, as_json: 
             outcomes.append("changed")
             output.note(f"{model.id} is installed and its SHA-256 is right: {entry.path}")
         if output.lines:
-            output.lines.write("item", **_fields(model, entry, None))
+            output.lines.write("item", **vars(model_row(model, entry, None)))
 
 
 def _chosen(configured: str | None, output: _Output) -> CatalogueModel:
@@ -246,7 +218,7 @@ def _at_a_terminal() -> bool:
 
 @contextmanager
 def _progress(model: CatalogueModel, output: _Output) -> "Iterator[Callable[[FetchEvent], None]]":
-    """A bar with rate and time left on a terminal; elsewhere a line when a source begins or fails."""
+    """A bar with rate and time left on a terminal; elsewhere a line when a source begins or fails; JSON where asked."""
     from rich.console import Console  # rich takes 0.1 s
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
@@ -257,6 +229,7 @@ def _progress(model: CatalogueModel, output: _Output) -> "Iterator[Callable[[Fet
     bar = Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
     task = bar.add_task(model.id, total=model.bytes, visible=False)
     sources: list[str] = []
+    written = [-1]
 
     def report(event: "FetchEvent") -> None:
         if isinstance(event, SourceFailed):
@@ -269,6 +242,10 @@ def _progress(model: CatalogueModel, output: _Output) -> "Iterator[Callable[[Fet
                 output.note(f"Fetching {model.id} ({gigabytes(event.total)}) from the {event.source}.")
                 bar.reset(task, total=event.total, completed=event.done, visible=True)
             bar.update(task, completed=event.done)
+            step = event.done * _PROGRESS_LINES // max(1, event.total)
+            if output.lines and step != written[-1]:
+                written[:] = [step]
+                output.lines.write("progress", source=event.source, done=event.done, total=event.total)
 
     with bar:
         yield report
@@ -368,4 +345,4 @@ def import_model(file: Path, name: str | None, as_json: bool) -> None:
         if entry.model is None:
             _require_usable(entry)
             output.note(f"{entry.id} is not in the catalogue, so nobody vouches for it; its SHA-256 is {entry.sha256}.")
-        output.item(_fields(entry.model, entry, None), f"{entry.id}: {entry.path}")
+        output.item(vars(model_row(entry.model, entry, None)), f"{entry.id}: {entry.path}")

