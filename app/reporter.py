@@ -11,7 +11,7 @@ from typing import Protocol, TextIO
 from app.editing.apply import Receipt
 from app.editing.checks import CheckWarning
 from app.editing.diff import Hunk
-from app.editing.pipeline import EditPlan
+from app.editing.pipeline import EditPlan, HunkReady
 from app.errors import AppError, ExitCode
 from app.json_events import JsonWriter
 from app.rates import Rates
@@ -35,7 +35,7 @@ class Reporter(Protocol):
 
     def planned(self, plan: EditPlan, rates: Rates | None, stdout: TextIO) -> None: ...
     def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None: ...
-    def progress(self, plan: EditPlan, event: EngineEvent) -> None: ...
+    def progress(self, plan: EditPlan, event: EngineEvent | HunkReady) -> None: ...
     def replied(self, stats: Stats) -> None: ...
     def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None: ...
     def note(self, sentence: str) -> None: ...
@@ -97,7 +97,7 @@ class JsonReporter:
             **more,
         )
 
-    def progress(self, plan: EditPlan, event: EngineEvent) -> None:
+    def progress(self, plan: EditPlan, event: EngineEvent | HunkReady) -> None:
         if isinstance(event, Prefill):
             self._lines.write("prefill", done=event.done, total=event.total)
         elif isinstance(event, Pass):
@@ -113,23 +113,29 @@ class JsonReporter:
             )
         elif isinstance(event, Text):
             self._lines.write("text", text=event.text, spans=event.spans)
+        elif isinstance(event, HunkReady):
+            self._hunk(event.hunk)
+
+    def _hunk(self, hunk: Hunk) -> None:
+        self._hunks += 1
+        self._lines.write(
+            "hunk",
+            index=hunk.index,
+            header=hunk.header,
+            old_start=hunk.old_start,
+            old_lines=hunk.old_lines,
+            new_start=hunk.new_start,
+            new_lines=hunk.new_lines,
+            lines=hunk.spoken_lines(),
+        )
 
     def replied(self, stats: Stats) -> None:
         self._stats = stats
 
     def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None:
-        self._hunks, self._warnings = len(hunks), warnings
-        for hunk in hunks:
-            self._lines.write(
-                "hunk",
-                index=hunk.index,
-                header=hunk.header,
-                old_start=hunk.old_start,
-                old_lines=hunk.old_lines,
-                new_start=hunk.new_start,
-                new_lines=hunk.new_lines,
-                lines=hunk.spoken_lines(),
-            )
+        self._warnings = warnings
+        for hunk in hunks[self._hunks :]:  # the others were final, and told of, before
+            self._hunk(hunk)
         for warning in warnings:
             self._lines.write("warning", **_warning_fields(warning))
 
@@ -230,7 +236,7 @@ class TalkReporter:
         for note in engine.notes:
             self.note(note)
 
-    def progress(self, plan: EditPlan, event: EngineEvent) -> None:
+    def progress(self, plan: EditPlan, event: EngineEvent | HunkReady) -> None:
         if isinstance(event, Prefill):
             self._status(f"reading {event.done}/{event.total} tokens")
         elif isinstance(event, Pass):

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import click
 
-from app.editing.pipeline import EditPlan
+from app.editing.pipeline import EditPlan, HunkReady
 from app.reporter import TalkReporter
 from app.terminal_text import visible
 from editor_engine.events import EngineEvent, Finished, Provenance, Started, Text
@@ -37,7 +37,7 @@ class StreamReporter(TalkReporter):
         if self._colour:
             self.print_line(" ".join(self._styled(kind.value, kind) for kind in Provenance))
 
-    def progress(self, plan: EditPlan, event: EngineEvent) -> None:
+    def progress(self, plan: EditPlan, event: EngineEvent | HunkReady) -> None:
         super().progress(plan, event)
         if isinstance(event, Text):
             self._print(event)

@@ -63,6 +63,11 @@ class Document:
         return bool(self.source_lines[-1].ending)
 
     @cached_property
+    def has_returns_as_data(self) -> bool:
+        """True when a line ends in a carriage return that is no part of its line end."""
+        return any(line.endswith("\r") for line in self.lines)
+
+    @cached_property
     def text(self) -> str:
         """What the model sees: the lines joined with LF, and a final LF where the file has a final newline."""
         return "\n".join(self.lines) + ("\n" if self.final_newline else "")

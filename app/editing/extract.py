@@ -116,16 +116,24 @@ def _split(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
+def repeats_opening(line: str, prompt: EditPrompt, first: str) -> bool:
+    """True for a reply's first line that says the opening again; `first` is the first line of what is edited."""
+    return not prompt.locked and line == prompt.opening != first
+
+
+def is_closing(line: str, prompt: EditPrompt) -> bool:
+    """True for a line that, as a reply's last one, may be the closing fence."""
+    return line in (prompt.stop_line, _SHORT_FENCE)
+
+
 def _without_our_fences(lines: list[str], old: Sequence[str], prompt: EditPrompt, reason: FinishReason) -> list[str]:
     """Drop an opening the model repeated, and a closing fence that came right before the stop token."""
-    first = old[0] if old else None
-    if not prompt.locked and lines and lines[0] == prompt.opening != first:
+    if lines and repeats_opening(lines[0], prompt, old[0]):
         lines = lines[1:]
     if reason is FinishReason.ANCHOR:
         return lines
-    ours = {prompt.stop_line, _SHORT_FENCE}
     solid = [line for line in old if not is_blank(line)]
-    if lines and lines[-1] in ours and not (solid and solid[-1] == lines[-1]):
+    if lines and is_closing(lines[-1], prompt) and not (solid and solid[-1] == lines[-1]):
         return lines[:-1]
     return lines
 

@@ -18,6 +18,7 @@ from app.editing.diff import Hunk, make_hunks
 from app.editing.document import Document
 from app.editing.extract import extract_reply
 from app.editing.language import Language, detect_language
+from app.editing.live import LiveDiff
 from app.editing.prompt import Budget, ContextFile, EditPrompt, build_prompt
 from app.editing.region import Region, region_of_lines, region_of_symbol
 from app.editing.result import Result, make_result
@@ -72,6 +73,13 @@ class Proposal:
 
 
 @dataclass(frozen=True)
+class HunkReady:
+    """A hunk of the proposal to come is final: it may be decided while the rest is generated."""
+
+    hunk: Hunk
+
+
+@dataclass(frozen=True)
 class Replied:
     """The engine has finished; what the reply amounts to comes next, a Proposal or an error."""
 
@@ -98,36 +106,47 @@ async def plan_edit(document: Document, order: EditOrder, client: EngineClient) 
 
 
 async def run_edit(
-    plan: EditPlan, client: EngineClient, cancel: CancelFlag
-) -> AsyncGenerator[EngineEvent | Replied | Proposal, None]:
+    plan: EditPlan, client: EngineClient, cancel: CancelFlag, live: LiveDiff | None = None
+) -> AsyncGenerator[EngineEvent | HunkReady | Replied | Proposal, None]:
     """Decode and turn the reply into a proposal. Passes the engine's events on, then Replied, then a Proposal.
+
+    Hunks that are final before the reply has ended come as HunkReady; the proposal begins with exactly those. `live` is
+    the diff to keep up to date, of this plan and not fed yet, for a front end that shows it.
 
     Raises RefusedError for a reply that is no new file, UnencodableError, UnchangedError for one that changes nothing,
     InterruptedByUserError, and what the client raises.
     """
-    text: list[str] = []
+    live = live or live_diff(plan)
+    text = [plan.prompt.carried]
     finished: Finished | None = None
+    for hunk in live.hunks:
+        yield HunkReady(hunk)
     request = plan.prompt.request(plan.budget.max_tokens, draft=plan.order.draft, score=plan.order.score)
     async with aclosing(client.complete(request, cancel)) as events:
         async for event in events:
-            if isinstance(event, Text):
-                text.append(event.text)
             if isinstance(event, Finished):
                 finished = event
             yield event
+            if isinstance(event, Text):
+                text.append(event.text)
+                for hunk in live.feed(event):
+                    yield HunkReady(hunk)
     if finished is None:
         raise EngineUnreachableError("The engine ended its answer without saying why; nothing was changed.")
     yield Replied(finished.stats)
 
     source = plan.document.lines
     lines = extract_reply("".join(text), finished.reason, plan.prompt, source, plan.language)
-    region = plan.region
-    locked = (0, 0) if region is None else (region.first - 1, len(source) - region.last)
-    result = make_result(plan.document, "".join(f"{line}\n" for line in lines), locked)
+    result = make_result(plan.document, "".join(f"{line}\n" for line in lines), live.locked, live.pins)
     hunks = make_hunks(result)
     if not hunks:
         raise UnchangedError("No change needed: the model's file is the same, byte for byte.")
     yield Proposal(plan, result, hunks, check_result(plan, result), finished.stats)
+
+
+def live_diff(plan: EditPlan) -> LiveDiff:
+    """The diff of the plan's reply, before the first text."""
+    return LiveDiff(plan.document, plan.prompt, opened=plan.engine.capabilities.prefill)
 
 
 def check_result(plan: EditPlan, result: Result) -> CheckReport:

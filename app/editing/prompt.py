@@ -55,6 +55,8 @@ class EditPrompt:
     """None for a whole file."""
     locked: tuple[str, ...] = ()
     """The file's lines in `prefill`."""
+    carried: str = ""
+    """The beginning of the reply, in `prefill` after the opening: whole lines of one that was cut and goes on."""
 
     def request(self, max_tokens: int, *, draft: bool = True, score: bool = False) -> CompletionRequest:
         """The engine's request for this prompt."""

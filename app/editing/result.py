@@ -40,14 +40,18 @@ def result_lines(document: Document, text: str) -> list[str]:
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    if not any(line.endswith("\r") for line in document.lines):
-        lines = [line.removesuffix("\r") for line in lines]
-    if lines and not document.lines[0].startswith("\ufeff"):
-        lines[0] = lines[0].removeprefix("\ufeff")
+    lines = [result_line(document, line, first=not index) for index, line in enumerate(lines)]
     if not document.final_newline:
         while lines and not lines[-1]:
             lines.pop()
     return lines
+
+
+def result_line(document: Document, line: str, *, first: bool) -> str:
+    """One line of a reply as the file has it; `first`: it opens the file."""
+    if not document.has_returns_as_data:
+        line = line.removesuffix("\r")
+    return line.removeprefix("\ufeff") if first and not document.lines[0].startswith("\ufeff") else line
 
 
 def make_result(

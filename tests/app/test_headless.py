@@ -267,3 +267,15 @@ def test_a_dry_run_runs_nothing(file: Path) -> None:
     assert start["prompt_tokens"] > 0 and start["cached_tokens"] is None
     assert machine.result["stats"] is None
     assert client.requests == []
+
+
+def test_a_hunk_is_sent_as_soon_as_it_is_final(file: Path) -> None:
+    lines = [f"value_{number} = {number}\n" for number in range(40)]
+    file.write_text("".join(lines))
+    new = "".join(["first = 0\n", *lines[1:38], "last = 39\n"])
+    outcome = run_edit(ScriptedClient(fenced(new)), file, json=True)
+    kinds = [line["type"] for line in outcome.lines]
+    hunks = outcome.of_type("hunk")
+    assert [hunk["index"] for hunk in hunks] == [1, 2]
+    assert outcome.result["hunks"] == 2
+    assert kinds.index("hunk") < len(kinds) - 1 - kinds[::-1].index("text")
