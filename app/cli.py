@@ -22,6 +22,7 @@ COMMANDS = {
     "history": ("app.history_command:history", "List applied edits."),
     "bench": ("app.bench_command:bench", "Measure speed: prefill, plain, peers, edit, replay."),
     "verify": ("app.verify_command:verify", "Prove that drafting changes nothing; print the token hash."),
+    "serve": ("app.serve_command:serve", "Serve the engine to OpenAI-compatible clients."),
     "models": ("app.models_command:models", "List, pull, verify, import and remove model weights."),
 }
 """Name -> (where it is, what it does); the text here lets `--help` answer without importing the commands."""

@@ -4,6 +4,7 @@ The folders follow XDG on Linux (`XDG_DATA_HOME`, `XDG_CACHE_HOME`); nothing is 
 """
 
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,14 @@ def models_dir() -> Path:
 def model_cache_dir() -> Path:
     """Folder of what is rebuilt when lost (packed weights, tokenizers): cache/redraft/models."""
     return Path(platformdirs.user_cache_dir("redraft")) / "models"
+
+
+def socket_path() -> Path:
+    """Where `redraft serve` listens unless it is told otherwise: XDG_RUNTIME_DIR/redraft, or a folder of this user's
+    under the temporary directory. Whoever connects or listens there checks whose the folder is."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(runtime) / "redraft" if runtime else Path(tempfile.gettempdir()) / f"redraft-{os.geteuid()}"
+    return folder / "serve.sock"
 
 
 def default_threads() -> int:

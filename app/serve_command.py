@@ -1,0 +1,151 @@
+"""`redraft serve`: options in, the server run until it is asked to stop, exit code out.
+
+The server is `editor_engine.server`. Invariant: with `--json`, stdout carries JSON lines only, a `start` with the
+addresses as soon as a client may connect, and a `result` at the end, also after a failure; talk goes to stderr.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from app.errors import AppError, EngineUnreachableError, ExitCode, InterruptedByUserError, UsageError
+from app.json_events import JsonWriter
+from app.paths import logs_dir, private_dir, shown
+from editor_engine.errors import EngineError
+
+if TYPE_CHECKING:  # FastAPI and the engine cost 0.8 s that `--help` must not pay
+    from editor_engine.server.dispatcher import Progress, ServedEngine
+    from editor_engine.server.options import ServeOptions
+
+KEY_VARIABLE = "REDRAFT_ENGINE_KEY"
+"""The key that clients must show over TCP. From the environment only: a command line is for everybody to see."""
+MEGABYTE = 1 << 20
+
+
+@click.command()
+@click.option("--socket", type=click.Path(), metavar="PATH", help="Unix socket; by default one in the runtime folder.")
+@click.option("--host", metavar="NAME", help="With --port: the address to listen on; beyond loopback a key is needed.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="TCP port, in place of the socket; 0: any.")
+@click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
+@click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
+@click.option("--idle-timeout", type=click.FloatRange(1), metavar="S", help="Stop after so many seconds without work.")
+@click.option("--queue", type=click.IntRange(0, 10000), default=16, show_default=True, help="Requests that may wait.")
+@click.option(
+    "--cache-mb",
+    type=click.IntRange(0),
+    default=512,
+    show_default=True,
+    help="Memory for other conversations' prompts.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+def serve(
+    socket: str | None,
+    host: str | None,
+    port: int | None,
+    model: str | None,
+    threads: int | None,
+    idle_timeout: float | None,
+    queue: int,
+    cache_mb: int,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Serve the engine to OpenAI-compatible clients, until ctrl-C, SIGTERM or the idle limit.
+
+    Without --port it listens on a unix socket that only you can use. Over TCP, clients show the key that
+    REDRAFT_ENGINE_KEY holds here as bearer token; without it, only this machine is listened to.
+    """
+    from editor_engine.config import socket_path
+    from editor_engine.server.options import Limits, ServeOptions
+
+    lines = JsonWriter(sys.stdout) if as_json else None
+    try:
+        if host is not None and port is None:
+            raise UsageError("--host is for TCP, so it needs --port.")
+        options = ServeOptions(
+            socket=Path(socket).absolute() if socket else (socket_path() if port is None else None),
+            host=host or "127.0.0.1",
+            port=port,
+            key=os.environ.get(KEY_VARIABLE) or None,
+            idle_s=idle_timeout,
+            limits=Limits(queue=queue),
+        )
+        _serve(options, model, threads, cache_mb * MEGABYTE, lines, quiet)
+    except (AppError, KeyboardInterrupt) as error:
+        failure = error if isinstance(error, AppError) else InterruptedByUserError("Interrupted.")
+        if lines:
+            cancelled = failure.exit_code == ExitCode.INTERRUPTED
+            lines.result(
+                outcome="cancelled" if cancelled else "failed",
+                exit_code=failure.exit_code,
+                error={"code": failure.code, "message": str(failure)},
+            )
+        raise failure from error
+    if lines:
+        lines.result(outcome="unchanged", exit_code=ExitCode.OK)
+    return ExitCode.OK
+
+
+def _serve(
+    options: "ServeOptions",
+    model: str | None,
+    threads: int | None,
+    cache_bytes: int,
+    lines: JsonWriter | None,
+    quiet: bool,
+) -> None:
+    """Raises AppError when it cannot begin, and when ctrl-C ended it."""
+    from app.clients.in_process import app_error
+    from app.settings import load_settings
+    from editor_engine.config import EngineConfig
+    from editor_engine.engine import Engine
+    from editor_engine.server.listen import KeyNeededError, ListenError
+    from editor_engine.server.run import Ending, Hosting, serve
+    from editor_engine.store.installed import locate
+
+    settings = load_settings()
+
+    def say(words: str) -> None:
+        if not quiet:
+            click.echo(f"redraft: {words}", err=True)
+
+    def on_listening(places: list[str]) -> None:
+        say(f"listening on {', '.join(map(shown, places))}; loading {located.id}.")
+        if lines:
+            lines.write("start", version=_version(), model={"id": located.id}, listening=places, pid=os.getpid())
+
+    def on_ready(engine: "ServedEngine") -> None:
+        for note in engine.notes:
+            say(note)
+        say(f"ready: {located.id}, {engine.info.threads} threads, context {engine.info.context_length} tokens.")
+
+    try:
+        located = locate(model or settings.model)
+        config = EngineConfig(located.path, settings.threads if threads is None else threads)
+
+        def load(progress: "Progress") -> "ServedEngine":
+            return Engine.load(config)
+
+        log = private_dir(logs_dir()) / "serve.log"
+        ending = serve(options, Hosting(located.id, load, log, on_listening, on_ready))
+    except KeyNeededError as error:
+        raise UsageError(str(error)) from error
+    except ListenError as error:
+        raise EngineUnreachableError(str(error)) from error
+    except EngineError as error:
+        raise app_error(error) from error
+    except MemoryError as error:
+        raise EngineUnreachableError("The memory of this machine does not suffice for this model.") from error
+    if ending is Ending.INTERRUPTED:
+        raise InterruptedByUserError("Interrupted; the server has stopped.")
+    say("stopped." if ending is Ending.TERMINATED else "stopped: nobody asked for anything any more.")
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("redraft")
