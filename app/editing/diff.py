@@ -64,6 +64,16 @@ class Hunk:
     changes: tuple[Change, ...]
     """At least one, in order."""
 
+    @property
+    def old_first(self) -> int:
+        """0-based source line that the hunk begins at."""
+        return self.old_start - 1 if self.old_lines else self.old_start
+
+    @property
+    def old_end(self) -> int:
+        """0-based source line after the hunk."""
+        return self.old_first + self.old_lines
+
     def spoken_lines(self) -> list[str]:
         """The lines as the machine interface has them: kind, text, and the line end as it is in the file."""
         return [line.kind + line.text + line.ending for line in self.lines]
@@ -106,13 +116,17 @@ def group_changes(document: Document, changes: Iterable[Change], context: int = 
             groups[-1][-1] = Change(last.first, change.end, last.added + change.added)
         else:
             groups[-1].append(change)
-    return number([hunk_of(document, group, context) for group in groups])
+    return number(hunk_of(document, group, group[0].first - context, group[-1].end + context) for group in groups)
 
 
-def hunk_of(document: Document, changes: Sequence[Change], context: int = CONTEXT) -> Hunk:
-    """One hunk of at least one ordered change, numbered as if it were the only one of its file."""
+def hunk_of(document: Document, changes: Sequence[Change], first: int | None = None, end: int | None = None) -> Hunk:
+    """One hunk of at least one ordered change, numbered as if it stood alone.
+
+    It shows source lines [first, end) (0-based, as far as they exist), by default those near its changes.
+    """
+    first = max(0, changes[0].first - CONTEXT if first is None else first)
+    end = min(len(document.source_lines), changes[-1].end + CONTEXT if end is None else end)
     old = document.source_lines
-    first, end = max(0, changes[0].first - context), min(len(old), changes[-1].end + context)
     lines: list[DiffLine] = []
     old_at, new_at = first, first
     for change in [*changes, Change(end, end, ())]:
@@ -143,8 +157,7 @@ def number(hunks: Iterable[Hunk]) -> tuple[Hunk, ...]:
     numbered: list[Hunk] = []
     moved = 0
     for index, hunk in enumerate(hunks, 1):
-        first = hunk.old_start - 1 if hunk.old_lines else hunk.old_start
-        new_start = first + moved + 1 if hunk.new_lines else first + moved
+        new_start = hunk.old_first + moved + (1 if hunk.new_lines else 0)
         numbered.append(_moved(hunk, index, new_start - hunk.new_start, new_start))
         moved += hunk.new_lines - hunk.old_lines
     return tuple(numbered)

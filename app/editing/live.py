@@ -104,8 +104,7 @@ class LiveDiff:
 
     @property
     def reached(self) -> int:
-        """Source lines before this one (0-based, of the whole file) are behind the reply, as far as can be told; a wrong
-        guess is taken back."""
+        """Source lines before this one (0-based, of the whole file) are behind the reply; a wrong guess is taken back."""
         return self._head + self._cursor[0]
 
     @property
