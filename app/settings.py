@@ -4,6 +4,7 @@ Knows names, types and defaults; reads nothing at import. Invariant: a key or a 
 an error, so a typing mistake never passes silently.
 """
 
+import json
 import os
 import tomllib
 from collections.abc import Callable, Mapping
@@ -125,7 +126,25 @@ def explain_settings(path: Path | None = None, environment: Mapping[str, str] | 
     for name, key in _KEYS.items():
         value, origin = found.get(name, (getattr(Settings(), key.field), "default"))
         explained.append(Setting(name, value, origin, key.environment, key.wanted))
+    for name, (value, origin) in found.items():
+        if name not in _KEYS:
+            explained.append(Setting(name, value, origin, _ACTION_KEY.environment, _ACTION_KEY.wanted))
     return tuple(explained)
+
+
+def settings_template() -> str:
+    """A settings file that sets nothing: every key with its default, as comments."""
+    lines = ["# Settings of Redraft. A line counts when its # is removed; unknown keys are errors.", ""]
+    table = ""
+    for name, key in _KEYS.items():
+        before, _, word = name.rpartition(".")
+        if before != table:
+            table = before
+            lines += ["", f"[{table}]"]
+        default = getattr(Settings(), key.field)
+        value = json.dumps("" if default is None else default)  # JSON's texts, numbers and switches are TOML's
+        lines.append(f"# {word} = {value}  # {key.wanted}; {key.environment} wins over it")
+    return "\n".join([*lines, "", "[keys]", '# retry = "ctrl+r f5"  # the help (f1) names every action', ""])
 
 
 def _found(path: Path | None, environment: Mapping[str, str] | None) -> dict[str, tuple[object, str]]:
@@ -179,7 +198,7 @@ def _flatten(table: Mapping[str, object], prefix: str) -> list[tuple[str, object
     pairs: list[tuple[str, object]] = []
     for name, value in table.items():
         path = prefix + name
-        if isinstance(value, dict) and (value or any(key.startswith(f"{path}.") for key in _KEYS)):
+        if isinstance(value, dict) and (value or any(key.startswith(f"{path}.") for key in (*_KEYS, _ACTION_KEYS))):
             pairs += _flatten(value, f"{path}.")
         else:  # an empty table of an unknown name is a typing mistake as well
             pairs.append((path, value))

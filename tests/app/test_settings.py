@@ -1,6 +1,7 @@
 """Settings: defaults, file, environment, what wins, and that a typing mistake never passes silently."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from app.cli import main
 from app.errors import ExitCode, SettingsError
 from app.paths import settings_file
-from app.settings import Settings, explain_settings, load_settings
+from app.settings import Settings, explain_settings, load_settings, settings_template
 from tests.support.headless_edit import CHANGED, assert_sentence
 from tests.support.scripted_client import ScriptedClient, fenced
 
@@ -80,6 +81,14 @@ def test_every_value_is_explained(tmp_path: Path) -> None:
     assert (found["edit.draft"].value, found["edit.draft"].origin) == (True, "default")
     assert found["ui.mouse"].variable == "REDRAFT_MOUSE" and "true" in found["ui.mouse"].wanted
     assert load_settings(path, {"REDRAFT_THEME": "dark"}).theme == "dark"
+
+
+def test_the_template_sets_nothing_and_names_every_key(tmp_path: Path) -> None:
+    template = settings_template()
+    assert settings(tmp_path, template) == Settings()
+    bare = re.sub(r"(?m)^# (\w+ = )", r"\1", template).replace('model = ""', 'model = "m"')
+    assert settings(tmp_path, bare) == Settings(model="m", keys={"retry": "ctrl+r f5"})
+    assert all(setting.variable in template for setting in explain_settings(tmp_path / "none", {}))
 
 
 def test_the_settings_file_is_where_it_should_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
