@@ -31,7 +31,8 @@ class RunFigures:
     """Since the run began."""
     characters: int = 0
     """Output characters so far."""
-    copied_characters: int = 0
+    copied_characters: int | None = None
+    """Those of them that were copied from the file; None where the engine does not say."""
     source_line: int | None = None
     """Line of the user's file where the last draft was copied from."""
     emitted: tuple[int, ...] = ()
@@ -50,7 +51,9 @@ class RunFigures:
     @property
     def copied_share(self) -> float | None:
         """Copied over all output characters."""
-        return self.copied_characters / self.characters if self.characters else None
+        if self.copied_characters is None or not self.characters:
+            return None
+        return self.copied_characters / self.characters
 
 
 @dataclass(frozen=True)
@@ -113,13 +116,13 @@ class FigureKeeper:
             self._rejected[event.source_line] = self._rejected.get(event.source_line, 0) + 1
 
     def _take_text(self, event: Text) -> None:
-        copied = 0
-        for span in event.spans:
-            if span.provenance in (Provenance.COPIED, Provenance.SUBSTITUTED):
-                copied += span.chars
-                if span.source_line is not None:
-                    self._copied[span.source_line] = self._copied.get(span.source_line, 0) + span.chars
         had = self._figures
-        self._figures = replace(
-            had, characters=had.characters + len(event.text), copied_characters=had.copied_characters + copied
-        )
+        copied = had.copied_characters
+        for span in event.spans:
+            if span.provenance is None:
+                continue
+            drawn = span.provenance in (Provenance.COPIED, Provenance.SUBSTITUTED)
+            copied = (copied or 0) + (span.chars if drawn else 0)
+            if drawn and span.source_line is not None:
+                self._copied[span.source_line] = self._copied.get(span.source_line, 0) + span.chars
+        self._figures = replace(had, characters=had.characters + len(event.text), copied_characters=copied)

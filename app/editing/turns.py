@@ -7,12 +7,13 @@ itself or what an earlier turn's accepted hunks make of it, and never changes af
 from dataclasses import dataclass, replace
 
 from app.editing.alignment import align
-from app.editing.diff import Hunk, make_hunks
+from app.editing.diff import Hunk, hunk_of, make_hunks
 from app.editing.document import Document, reparse
 from app.editing.pipeline import Proposal
+from app.editing.rebase import moved_hunks
 from app.editing.region import Region
 from app.editing.result import Result
-from app.editing.review import Review
+from app.editing.review import Decision, Item, Review
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Turn:
     review: Review | None = None
     failure: str | None = None
     """The sentence that says why there is no proposal."""
+    applied: bool = False
+    """Its accepted hunks are in the file, and nothing else of it is left."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,53 @@ class Turns:
             raise IndexError(f"there is no turn {number}")
         return replace(self, base=number)
 
+    def to_apply(self) -> tuple[Hunk, ...]:
+        """The hunks of the file itself that write what the newest turn left; none where nothing is accepted."""
+        turn = self._newest()
+        if turn.review is None:
+            return ()
+        if turn.base.data == self.document.data:
+            return turn.review.accepted
+        return whole_change(self.document, turn.review.data())
+
+    def applied(self, newer: Document) -> "Turns":
+        """The newest turn is in the file, which is `newer` now; the next instruction works on that."""
+        turns = self._with(replace(self._newest(), applied=True))
+        return replace(turns, document=newer, base=0)
+
+    @property
+    def is_open(self) -> bool:
+        """True while something of the newest turn waits for a decision, or is accepted and not applied."""
+        turn = self.last
+        if turn is None or turn.review is None:
+            return False
+        return turn.review.undecided > 0 or (not turn.applied and bool(turn.review.accepted))
+
+    def reread(self, document: Document) -> "Turns":
+        """The same sitting over a fresh reading of the same bytes. Raises ValueError for other bytes."""
+        if document.data != self.document.data:
+            raise ValueError("the file is not the same")
+        return replace(self, document=document)
+
+    def moved_to(self, newer: Document) -> "tuple[Turns, int]":
+        """The file is `newer` now: what is left to decide of the newest turn is carried over, as far as it fits.
+
+        Also gives the number of hunks that do not fit any more. Accepted hunks of an applied turn are in the file.
+        """
+        turn = self.last
+        moved = replace(self, document=newer, base=0)
+        if turn is None or turn.review is None or turn.proposal is None:
+            return moved, 0
+        left = [item for item in turn.review.items if not (turn.applied and item.decision is Decision.ACCEPTED)]
+        carried = moved_hunks(turn.base, [_taken(turn.base, item) for item in left], newer)
+        kept = [(hunk, item.decision) for hunk, item in zip(carried, left, strict=True) if hunk is not None]
+        review = Review.start(newer, [hunk for hunk, _ in kept])
+        for index, (_, made) in enumerate(kept, 1):
+            if made is not Decision.UNDECIDED:
+                review = review.decide(index, made)
+        turn = replace(turn, base=newer, based_on=0, review=review, applied=turn.applied and not kept)
+        return moved._with(turn), len(left) - len(kept)
+
     def _newest(self) -> Turn:
         if not self.turns:
             raise IndexError("there is no turn yet")
@@ -88,6 +138,13 @@ class Turns:
 
     def _with(self, turn: Turn) -> "Turns":
         return replace(self, turns=(*self.turns[:-1], turn))
+
+
+def _taken(document: Document, item: Item) -> Hunk:
+    """The hunk, or what was chosen of its lines."""
+    if item.chosen is None:
+        return item.hunk
+    return hunk_of(document, item.changes(document), item.hunk.old_first, item.hunk.old_end)
 
 
 def derived(document: Document, data: bytes) -> Document:

@@ -1,12 +1,14 @@
 """Carrying hunks over to a newer file: where both sides are far apart it works, where they touch it is a conflict."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.editing.diff import apply_edits, make_hunks
+from app.editing.diff import apply_edits, join, make_hunks
 from app.editing.document import open_bytes
-from app.editing.rebase import rebase
+from app.editing.rebase import moved_hunks, rebase
 from app.editing.result import make_result
 from app.errors import ConflictError
 
@@ -77,3 +79,30 @@ def test_a_changed_line_end_is_a_change() -> None:
     hunks = make_hunks(make_result(document, "a\nB\nc\n"))
     with pytest.raises(ConflictError):
         rebase(document, hunks, open_bytes(b"a\r\nb\nc\n", "f"))
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(
+    ours=st.sets(st.integers(0, 29), min_size=1, max_size=5),
+    theirs=st.dictionaries(st.integers(0, 29), st.sampled_from(["change", "insert", "delete"]), max_size=4),
+)
+def test_hunks_that_all_move_write_what_a_rebase_writes(ours: set[int], theirs: dict[int, str]) -> None:
+    new = [f"{line} ours" if at in ours else line for at, line in enumerate(BASE)]
+    meanwhile = [
+        text
+        for at, line in enumerate(BASE)
+        for text in {"change": ["theirs"], "insert": ["theirs", line], "delete": []}.get(theirs.get(at, ""), [line])
+    ]
+    document, newer = open_bytes(joined(BASE), "f"), open_bytes(joined(meanwhile), "f")
+    hunks = make_hunks(make_result(document, joined(new).decode()))
+    moved = moved_hunks(document, hunks, newer)
+    assert len(moved) == len(hunks)
+    fitting = [hunk for hunk, found in zip(hunks, moved, strict=True) if found is not None]
+    kept = [hunk for hunk in moved if hunk is not None]
+    assert join(newer, kept) == apply_edits(newer.data, rebase(document, fitting, newer))
+    assert [hunk.index for hunk in kept] == list(range(1, len(kept) + 1))
+    assert all(one.old_end <= other.old_first for one, other in pairwise(kept))
+    for hunk, found in zip(hunks, moved, strict=True):
+        if found is None:
+            with pytest.raises(ConflictError):
+                rebase(document, [hunk], newer)

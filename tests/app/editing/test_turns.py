@@ -1,0 +1,153 @@
+"""Turns over a file: bases that never change, bytes that are the accepted hunks, decisions that move with the file."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.editing.diff import apply_edits, byte_edits, join, make_hunks
+from app.editing.document import Document, open_bytes
+from app.editing.language import TEXT
+from app.editing.pipeline import EditOrder, EditPlan, Proposal, check_result
+from app.editing.prompt import Budget, build_prompt
+from app.editing.result import make_result
+from app.editing.review import Decision, Review
+from app.editing.turns import Turns, derived, whole_change
+from app.engine_client import EngineDescription
+from editor_engine.events import Stats
+
+BASE = [f"line {number}" for number in range(40)]
+
+
+def joined(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def document(lines: Sequence[str] = BASE) -> Document:
+    return open_bytes(joined(lines), "f.txt")
+
+
+def changed(lines: Sequence[str], *places: int, to: str = "new") -> list[str]:
+    return [f"{to} {at}" if at in places else line for at, line in enumerate(lines)]
+
+
+def proposal(base: Document, lines: Sequence[str]) -> Proposal:
+    """What a run would propose for these lines."""
+    engine = EngineDescription("m", None, None, None, "exact", "strict", None)
+    plan = EditPlan(
+        base, EditOrder("Do."), TEXT, None, build_prompt(base.lines, "Do.", TEXT), Budget(1, 1, None), engine
+    )
+    result = make_result(base, joined(lines).decode())
+    stats = Stats(1, 0, 1, None, None, None, 1.0, 1, 0, 0)
+    return Proposal(plan, result, make_hunks(result), check_result(plan, result), stats)
+
+
+def decided(turns: Turns, *decisions: Decision) -> Turns:
+    last = turns.last
+    assert last is not None and last.review is not None
+    review = last.review
+    for index, decision in enumerate(decisions, 1):
+        review = review.decide(index, decision) if decision is not Decision.UNDECIDED else review
+    return turns.decided(review)
+
+
+YES, NO, OPEN = Decision.ACCEPTED, Decision.REJECTED, Decision.UNDECIDED
+
+
+def test_a_turn_from_its_instruction_to_its_bytes() -> None:
+    turns = Turns(document()).begin("Do this.", None)
+    assert turns.last is not None and turns.last.number == 1 and turns.last.base is turns.document
+    assert not turns.is_open and turns.to_apply() == ()
+    turns = turns.proposed(proposal(turns.document, changed(BASE, 2, 20)))
+    assert turns.is_open
+    turns = decided(turns, YES, NO)
+    assert turns.is_open  # accepted, and not applied yet
+    assert join(turns.document, turns.to_apply()) == joined(changed(BASE, 2))
+    newer = document(changed(BASE, 2))
+    applied = turns.applied(newer)
+    assert not applied.is_open and applied.document is newer
+    assert decided(turns, NO, NO).is_open is False
+
+
+def test_a_turn_that_failed_keeps_its_place() -> None:
+    turns = Turns(document()).begin("Do.", None).failed("The reply was cut.")
+    assert turns.last is not None and turns.last.failure == "The reply was cut."
+    assert turns.document_of(1) is turns.document
+    assert turns.begin("Again.", None).turns[0] == turns.last
+
+
+def test_the_next_turn_works_on_what_was_accepted_and_both_are_applied_together() -> None:
+    turns = Turns(document()).begin("One.", None)
+    turns = decided(turns.proposed(proposal(turns.document, changed(BASE, 2, 20))), YES, NO)
+    turns = turns.switch_base(1).begin("Two.", None)
+    last = turns.last
+    assert last is not None and last.based_on == 1
+    assert last.base.data == joined(changed(BASE, 2))
+    turns = decided(turns.proposed(proposal(last.base, changed(list(last.base.lines), 30, to="two"))), YES)
+    assert join(turns.document, turns.to_apply()) == joined(changed(changed(BASE, 2), 30, to="two"))
+    with pytest.raises(IndexError, match="no turn 3"):
+        turns.switch_base(3)
+
+
+def test_what_was_decided_while_it_streamed_stays() -> None:
+    turns = Turns(document()).begin("Do.", None)
+    made = proposal(turns.document, changed(BASE, 2, 20))
+    early = Review.start(turns.document, made.hunks[:1]).decide(1, YES)
+    turns = turns.decided(early).proposed(made)
+    assert turns.last is not None and turns.last.review == early
+
+
+def test_undecided_hunks_move_with_the_file_after_an_apply() -> None:
+    turns = Turns(document()).begin("Do.", None)
+    turns = decided(turns.proposed(proposal(turns.document, ["first", *changed(BASE, 10, 20, 30)])), YES, OPEN, NO)
+    newer = open_bytes(join(turns.document, turns.to_apply()), "f.txt")
+    moved, lost = turns.applied(newer).moved_to(newer)
+    last = moved.last
+    assert lost == 0 and last is not None and last.review is not None
+    assert last.review.decisions == (OPEN, NO, OPEN)
+    assert moved.is_open and last.base is newer
+    again = moved.decided(last.review.decide(1, YES))
+    assert again.is_open
+    assert join(newer, again.to_apply()) == joined(["first", *changed(BASE, 10)])
+
+
+def test_hunks_that_do_not_fit_the_changed_file_are_counted() -> None:
+    turns = Turns(document()).begin("Do.", None)
+    turns = decided(turns.proposed(proposal(turns.document, changed(BASE, 2, 20))), YES, OPEN)
+    moved, lost = turns.moved_to(document(changed(BASE, 2, to="theirs")))
+    assert lost == 1 and moved.last is not None and moved.last.review is not None
+    assert moved.last.review.decisions == (OPEN,)
+
+
+def test_chosen_lines_move_as_what_was_chosen() -> None:
+    turns = Turns(document()).begin("Do.", None)
+    made = proposal(turns.document, [*BASE[:5], "a", "b", *BASE[5:]])
+    hunk = made.hunks[0]
+    at = next(place for place, line in enumerate(hunk.lines) if line.text == "a")
+    turns = turns.proposed(made).decided(Review.start(turns.document, made.hunks).choose(1, {at}))
+    moved, lost = turns.moved_to(document(["theirs", *BASE]))
+    assert lost == 0
+    assert join(moved.document, moved.to_apply()) == joined(["theirs", *BASE[:5], "a", *BASE[5:]])
+
+
+def test_a_fresh_reading_must_have_the_same_bytes() -> None:
+    turns = Turns(document())
+    again = document()
+    assert turns.reread(again).document is again
+    with pytest.raises(ValueError, match="not the same"):
+        turns.reread(document(BASE[1:]))
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(
+    old=st.lists(st.sampled_from([b"a\n", b"b\r\n", b"c\n", b"\n", b"\xc3\xa9\n"]), min_size=1, max_size=12),
+    new=st.lists(st.sampled_from([b"a\n", b"b\n", b"b\r\n", b"x\r\n", b"\n"]), min_size=1, max_size=12),
+    cut=st.booleans(),
+)
+def test_several_turns_amount_to_exactly_their_bytes(old: list[bytes], new: list[bytes], cut: bool) -> None:
+    source = open_bytes(b"".join(old), "f.txt")
+    data = b"".join(new)
+    data = data.rstrip(b"\r\n") or data if cut else data
+    assert apply_edits(source.data, byte_edits(source, whole_change(source, data))) == data
+    assert derived(source, data).data == data
