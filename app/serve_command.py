@@ -125,7 +125,7 @@ def _serve(
 
     try:
         located = locate(model or settings.model)
-        config = EngineConfig(located.path, settings.threads if threads is None else threads)
+        config = EngineConfig(located.path, settings.threads if threads is None else threads, prefix_bytes=cache_bytes)
 
         def load(progress: "Progress") -> "ServedEngine":
             return Engine.load(config)

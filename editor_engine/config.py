@@ -51,5 +51,8 @@ class EngineConfig:
     """Worker threads; 0 takes every processor this process may use. Never changes a bit of the output."""
     context_length: int | None = None
     """Most tokens in the KV cache; None takes the model's own limit, at most 32768."""
+    prefix_bytes: int = 0
+    """Memory for copies of the KV cache of other conversations, so that those that take turns are not prefilled anew;
+    0 keeps none. Never changes a bit of the output."""
     isa: str | None = None
     """Kernel variant by name (`scalar`, `avx2`); None takes the best this processor has."""

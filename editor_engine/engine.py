@@ -19,7 +19,8 @@ from editor_engine.decode.choosing import Chooser
 from editor_engine.decode.cost_memory import CostMemory
 from editor_engine.decode.meter import Meter
 from editor_engine.decode.plain import PLAIN_ORIGIN, plain
-from editor_engine.decode.prefill import common_prefix, prefill
+from editor_engine.decode.prefill import prefill
+from editor_engine.decode.prefix_cache import PrefixCache
 from editor_engine.decode.reply import Reply, source_line
 from editor_engine.decode.speculate import PassRecord, speculate
 from editor_engine.decode.stopping import RepetitionGuard, ReplyEnd
@@ -61,10 +62,12 @@ class Engine:
         *,
         notes: tuple[str, ...] = (),
         cache_folder: Path | None = None,
+        prefix_bytes: int = 0,
         make_drafter: DrafterFactory | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`cache_folder` is the model file's own: what passes cost is kept there. `make_drafter` is for tests."""
+        """`cache_folder` is the model file's own: what passes cost is kept there. `prefix_bytes` may be taken for the
+        prompts of other conversations. `make_drafter` is for tests."""
         self.notes = notes
         """What happened at load that a user should know."""
         self._model = model
@@ -74,7 +77,7 @@ class Engine:
         self._make_drafter = make_drafter or partial(ChainDrafter, cost=self._costs.cost, words=tokenizer)
         self._clock = clock
         self._busy = threading.Lock()
-        self._cached: list[int] = []  # token ids in the model's cache, in order
+        self._prefixes = PrefixCache(model, prefix_bytes)
 
     @classmethod
     def load(cls, config: EngineConfig) -> "Engine":
@@ -89,7 +92,14 @@ class Engine:
         template = loaded.metadata.get("tokenizer.chat_template")
         if not isinstance(template, str):
             raise UnsupportedModelError("The model file has no chat template, so it cannot be given instructions.")
-        return cls(loaded.model, tokenizer, template, notes=loaded.notes, cache_folder=loaded.cache_folder)
+        return cls(
+            loaded.model,
+            tokenizer,
+            template,
+            notes=loaded.notes,
+            cache_folder=loaded.cache_folder,
+            prefix_bytes=config.prefix_bytes,
+        )
 
     @property
     def info(self) -> ModelInfo:
@@ -141,8 +151,11 @@ class Engine:
         choose = Chooser(self._model, Sampling(request.temperature, request.seed), request.score)
         stop_ids = self._tokenizer.stop_ids
         drafter = self._make_drafter(tokens.prompt, tokens.source, stop_ids) if request.draft else None
+        cached = self._prefixes.enter(tokens.prompt)
         try:
-            first = yield from self._prefill(tokens, choose, meter)
+            yield Started(len(tokens.prompt), cached, len(tokens.source))
+            meter.prefill_starts(len(tokens.prompt), cached)
+            first = yield from prefill(self._model, choose, tokens.prompt, cached)
             if request.max_tokens > 0:
                 choose.emitted(1)
                 reply.push(first)
@@ -164,7 +177,7 @@ class Engine:
             reply.cancel()
             yield from reply.take_text([], tokens.source_lines)
         finally:
-            self._cached = [*tokens.prompt, *reply.ids][: self._model.length]
+            self._prefixes.leave([*tokens.prompt, *reply.ids][: self._model.length], len(tokens.prompt))
         yield Finished(reply.finish_reason, tuple(reply.ids), meter.stats(len(reply.ids), choose.mean_logprob))
 
     def _new_reply(self, request: CompletionRequest, tokens: TokenisedRequest) -> Reply:
@@ -181,14 +194,6 @@ class Engine:
             min(request.max_tokens, room),
             request.stop,
         )
-
-    def _prefill(self, tokens: TokenisedRequest, choose: Chooser, meter: Meter) -> Generator[EngineEvent, None, int]:
-        cached = min(common_prefix(self._cached, tokens.prompt), len(tokens.prompt) - 1)
-        self._model.truncate(cached)
-        self._cached = tokens.prompt[:cached]
-        yield Started(len(tokens.prompt), cached, len(tokens.source))
-        meter.prefill_starts(len(tokens.prompt), cached)
-        return (yield from prefill(self._model, choose, tokens.prompt, cached))
 
 
 def _pass_event(record: PassRecord, source_lines: Sequence[int]) -> Pass:

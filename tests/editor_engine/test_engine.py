@@ -170,6 +170,25 @@ def test_the_cached_prefix_is_reused_and_changes_nothing(model_path: Path, engin
     assert again.token_ids == fresh.token_ids
 
 
+def test_conversations_that_take_turns_keep_their_prefixes_and_their_tokens(model_path: Path, engine: Engine) -> None:
+    keeping = Engine.load(EngineConfig(model_path, threads=1, prefix_bytes=1 << 24))
+
+    def other(text: str) -> CompletionRequest:
+        return CompletionRequest((Message("system", "You talk."), Message("user", "1234567890 " * 12 + text)), 20)
+
+    turns = [request("First."), other("one"), request("Second."), other("two"), request("First.")]
+    ends = [finished(keeping.complete(turn)) for turn in turns]
+    cached = [end.stats.cached_tokens or 0 for end in ends]
+    assert [count > (end.stats.prompt_tokens or 0) // 2 for count, end in zip(cached, ends, strict=True)] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert [end.token_ids for end in ends] == [finished(engine.complete(turn)).token_ids for turn in turns]
+
+
 def test_the_same_request_needs_one_token_of_prefill(engine: Engine) -> None:
     first = finished(engine.complete(request()))
     again = finished(engine.complete(request()))
