@@ -1,28 +1,21 @@
 """`redraft bench`: options in, a workload run, a table or JSON lines out.
 
-The workloads are in `editor_engine.bench` and `app.bench`. Invariant: with `--json`, stdout carries JSON lines only and
-the last is a `result`, also after a failure; progress goes to stderr; every answer has its conditions.
+The workloads are in `editor_engine.bench` and `app.bench`, what their answers share in `app.bench.answering`.
+Invariant: every answer has its conditions.
 """
 
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from app.errors import AppError, ExitCode, InterruptedByUserError, UsageError
-from app.json_events import JsonWriter
-from editor_engine.errors import EngineError, RequestError
+from app.bench.answering import Command, answering, load_model, locate_model, model_and_machine, model_options
 
 if TYPE_CHECKING:  # the engine brings numpy and the native core: 0.15 s that `--help` must not pay
     from editor_engine.bench.loading import BenchModel
     from editor_engine.bench.measure import Spread
-    from editor_engine.store.installed import LocatedModel
-
-Command = TypeVar("Command", bound=Callable[..., object])
 
 CONTEXTS = (512, 1000, 4096, 8192)
 PASS_CONTEXTS = (1000, 8000)
@@ -52,15 +45,9 @@ def bench() -> None:
 
 
 def _model_options(command: Command) -> Command:
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout."),
-        click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs per figure."),
-        click.option("--isa", metavar="NAME", help="Kernel variant, such as avx2; by default the best one here."),
-        click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Threads; 0 takes every processor."),
-        click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file."),
-    ):
-        command = option(command)
-    return command
+    runs = click.IntRange(1, 1000)
+    repeats = click.option("--repeats", type=runs, default=3, show_default=True, help="Runs per figure.")
+    return model_options(repeats(command))
 
 
 def _tasks_option(required: bool) -> Callable[[Command], Command]:
@@ -69,89 +56,7 @@ def _tasks_option(required: bool) -> Callable[[Command], Command]:
     return click.option("--tasks", type=path, required=required, metavar="FILE", help=words)
 
 
-class _Output:
-    """Where a workload says what it found."""
-
-    def __init__(self, workload: str, as_json: bool) -> None:
-        self._workload = workload
-        self._lines = JsonWriter(sys.stdout) if as_json else None
-
-    def progress(self, words: str) -> None:
-        """One step more."""
-        click.echo(words, err=True)
-
-    def answer(self, conditions: Mapping[str, object], table: str, fields: Mapping[str, object]) -> None:
-        """The figures: words for people or the result line for programs."""
-        if self._lines:
-            more = {"workload": self._workload, "conditions": conditions, **fields}
-            self._lines.write("result", outcome="unchanged", exit_code=int(ExitCode.OK), error=None, **more)
-            return
-        from editor_engine.bench.conditions import words
-
-        click.echo(f"{words(conditions)}\n\n{table}")
-
-    def failed(self, error: AppError) -> None:
-        """The result line of a failure; its words are the caller's business."""
-        if self._lines:
-            outcome = "cancelled" if error.exit_code == ExitCode.INTERRUPTED else "failed"
-            said = {"code": error.code, "message": str(error)}
-            self._lines.result(outcome=outcome, exit_code=error.exit_code, error=said, workload=self._workload)
-
-
-@contextmanager
-def _answering(workload: str, as_json: bool) -> Iterator[_Output]:
-    """Turn the engine's errors into the application's, and end a JSON answer with its result."""
-    from app.clients.in_process import app_error
-    from app.editing.interrupts import ends_as_interrupts
-
-    output = _Output(workload, as_json)
-    try:
-        with ends_as_interrupts():
-            yield output
-    except (EngineError, AppError, KeyboardInterrupt, click.Abort) as error:
-        failure: AppError
-        if isinstance(error, RequestError):  # here, what is asked comes straight from the options
-            failure = UsageError(str(error))
-        elif isinstance(error, EngineError):
-            failure = app_error(error)
-        elif isinstance(error, AppError):
-            failure = error
-        else:
-            failure = InterruptedByUserError("Interrupted; an unfinished run gives no figures.")
-        output.failed(failure)
-        raise failure from error
-
-
-def _locate(model: str | None, threads: int | None) -> "tuple[LocatedModel, int]":
-    """The model file and the threads of the options, else of the settings."""
-    from app.settings import load_settings
-    from editor_engine.config import default_threads
-    from editor_engine.store.installed import locate
-
-    settings = load_settings()
-    chosen = settings.threads if threads is None else threads
-    return locate(model or settings.model), chosen or default_threads()
-
-
-def _load(
-    model: str | None, threads: int | None, isa: str | None, context: int, output: _Output
-) -> "tuple[BenchModel, str]":
-    from editor_engine.bench.loading import chosen_isa, load_parts
-
-    variant = chosen_isa(isa)
-
-    located, chosen = _locate(model, threads)
-    output.progress(f"loading {located.id}")
-    return load_parts(located.path, chosen, context, variant), located.id
-
-
-def _conditions(parts: "BenchModel", model_id: str, **more: object) -> dict[str, object]:
-    from editor_engine.bench.conditions import machine_conditions, model_conditions
-
-    return {**machine_conditions(), "model_id": model_id, **model_conditions(parts.model.info), **more}
-
-
-def _fitting(contexts: Sequence[int] | None, defaults: Sequence[int], parts: "BenchModel", room: int) -> list[int]:
+def _fitting(contexts: Sequence[int] | None, defaults: Sequence[int], parts: "BenchModel", room: int = 0) -> list[int]:
     """The contexts asked for; of the defaults, those the model can hold."""
     return list(contexts or (c for c in defaults if c + room <= parts.model.info.context_length))
 
@@ -183,12 +88,12 @@ def prefill(
 ) -> None:
     """Tokens per second of reading a prompt, by its length."""
     from editor_engine.bench.filler import filler_tokens
-    from editor_engine.bench.rates import prefill_rates
+    from editor_engine.bench.rates import check_contexts, prefill_rates
 
-    with _answering("prefill", as_json) as output:
-        parts, model_id = _load(model, threads, isa, max(contexts or CONTEXTS), output)
-        lengths = _fitting(contexts, CONTEXTS, parts, 0)
-        conditions = _conditions(parts, model_id, contexts=lengths, repeats=repeats)
+    with answering("prefill", as_json) as output:
+        parts, model_id = load_model(model, threads, isa, max(contexts or CONTEXTS), output)
+        lengths = check_contexts(parts.model, _fitting(contexts, CONTEXTS, parts), 0)
+        conditions = model_and_machine(parts, model_id, contexts=lengths, repeats=repeats)
         tokens = filler_tokens(max(lengths), parts.tokenizer.encode)
         rates = prefill_rates(parts.model, tokens, lengths, repeats, time.perf_counter, output.progress)
         output.answer(conditions, _rate_lines(rates), {"prefill_tok_s": _rate_fields(rates)})
@@ -211,13 +116,13 @@ def plain(
 ) -> None:
     """Tokens per second of plain decoding, by context; with --passes, what a pass costs by its rows."""
     from editor_engine.bench.filler import filler_tokens
-    from editor_engine.bench.rates import pass_costs, pass_lines, plain_rates
+    from editor_engine.bench.rates import check_contexts, pass_costs, pass_lines, plain_rates
 
-    with _answering("plain", as_json) as output:
+    with answering("plain", as_json) as output:
         defaults, room = (PASS_CONTEXTS, WIDEST) if passes else (CONTEXTS, steps)
-        parts, model_id = _load(model, threads, isa, max(contexts or defaults) + room, output)
-        chosen = _fitting(contexts, defaults, parts, room)
-        conditions = _conditions(parts, model_id, contexts=chosen, repeats=repeats)
+        parts, model_id = load_model(model, threads, isa, max(contexts or defaults) + room, output)
+        chosen = check_contexts(parts.model, _fitting(contexts, defaults, parts, room), room)
+        conditions = model_and_machine(parts, model_id, contexts=chosen, repeats=repeats)
         tokens = filler_tokens(max(chosen) + WIDEST, parts.tokenizer.encode)
         if passes:
             rows = range(1, WIDEST + 1)
@@ -255,11 +160,11 @@ def peers(
     from editor_engine.bench.peer_process import PeerJob, PeerRequest
     from editor_engine.requests import Message
 
-    with _answering("peers", as_json) as output:
+    with answering("peers", as_json) as output:
         peer_llamacpp.require_package()
         peer_llamacpp.require_modes(modes)
         variant = chosen_isa(isa)
-        located, chosen = _locate(model, threads)
+        located, chosen = locate_model(model, threads)
         tokenizer, sha256 = load_file_tokenizer(located.path)
 
         def count(text: str) -> int:
@@ -306,10 +211,12 @@ def edit(
     from app.bench.edit_session import run_session, table
     from app.bench.turns import own_session, turns_of_file
 
-    with _answering("edit", as_json) as output:
+    with answering("edit", as_json) as output:
         chosen = (turns_of_file(tasks) if tasks else own_session())[:turns]
-        parts, model_id = _load(model, threads, isa, SESSION_CONTEXT, output)
-        conditions = _conditions(parts, model_id, repeats=repeats, turns=[turn.kind for turn in chosen], score=score)
+        parts, model_id = load_model(model, threads, isa, SESSION_CONTEXT, output)
+        conditions = model_and_machine(
+            parts, model_id, repeats=repeats, turns=[turn.kind for turn in chosen], score=score
+        )
         figures = run_session(chosen, parts.engine(), parts.model, repeats, output.progress, score=score)
         output.answer(conditions, table(figures), figures.fields())
 
@@ -326,9 +233,9 @@ def replay(model: str | None, tasks: Path, curves: tuple[str, ...], as_json: boo
     from editor_engine.bench.loading import load_file_tokenizer
     from editor_engine.bench.replay_peers import CURVES, DRAFTERS
 
-    with _answering("replay", as_json) as output:
+    with answering("replay", as_json) as output:
         known = replays.load_tasks(tasks)
-        located, _ = _locate(model, None)
+        located, _ = locate_model(model, None)
         tokenizer, sha256 = load_file_tokenizer(located.path)
         token_tasks = replays.tokenise(known, tokenizer)
         chosen = {name: curve for name, curve in CURVES.items() if not curves or name in curves}

@@ -147,6 +147,12 @@ class JournalError(FileError):
     code = "journal"
 
 
+class ProposalError(FileError):
+    """The proposals that wait for review cannot be read or written, or there is none of that name."""
+
+    code = "proposal"
+
+
 # --- model and engine: exit 4 -----------------------------------------------------------------------------------------
 
 
@@ -221,6 +227,12 @@ class PatchCheckError(RefusedError):
     """The diff, parsed back and applied, does not give the bytes it should."""
 
     code = "patch_check"
+
+
+class DifferenceError(AppError):
+    """Drafted and plain decoding gave different tokens: a fault of ours, or a machine that cannot be trusted."""
+
+    code = "difference"
 
 
 class InternalError(AppError):

@@ -1,0 +1,125 @@
+"""How a command that measures answers: progress to stderr, figures to stdout, as words or as one line of JSON.
+
+Also what all of them do first: find the model, load it, and say under which conditions. Invariant: with `--json`,
+stdout carries JSON lines only and the last is a `result`, also after a failure and after ctrl-C, SIGTERM or SIGHUP.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from app.editing.interrupts import ends_as_interrupts
+from app.errors import AppError, ExitCode, InterruptedByUserError, UsageError
+from app.json_events import JsonWriter
+from editor_engine.errors import EngineError, RequestError
+
+if TYPE_CHECKING:  # the engine brings numpy and the native core: 0.15 s that `--help` must not pay
+    from editor_engine.bench.loading import BenchModel
+    from editor_engine.store.installed import LocatedModel
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def model_options(command: Command) -> Command:
+    """The options that choose a model and how it is run, and `--json`."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout."),
+        click.option("--isa", metavar="NAME", help="Kernel variant, such as avx2; by default the best one here."),
+        click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Threads; 0 takes every processor."),
+        click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file."),
+    ):
+        command = option(command)
+    return command
+
+
+class Output:
+    """Where a workload says what it found."""
+
+    def __init__(self, workload: str, as_json: bool) -> None:
+        self._workload = workload
+        self._lines = JsonWriter(sys.stdout) if as_json else None
+
+    def progress(self, words: str) -> None:
+        """One step more."""
+        click.echo(words, err=True)
+
+    def answer(
+        self,
+        conditions: Mapping[str, object],
+        table: str,
+        fields: Mapping[str, object],
+        verdict: AppError | None = None,
+    ) -> None:
+        """The figures: words for people or the result line for programs; `verdict` is why they are no success."""
+        if self._lines:
+            more = {"workload": self._workload, "conditions": conditions, **fields}
+            outcome, code = ("unchanged", ExitCode.OK) if verdict is None else ("refused", verdict.exit_code)
+            error = None if verdict is None else {"code": verdict.code, "message": str(verdict)}
+            self._lines.write("result", outcome=outcome, exit_code=int(code), error=error, **more)
+            return
+        from editor_engine.bench.conditions import words
+
+        click.echo(f"{words(conditions)}\n\n{table}")
+
+    def failed(self, error: AppError) -> None:
+        """The result line of a failure; its words are the caller's business."""
+        if self._lines:
+            outcome = "cancelled" if error.exit_code == ExitCode.INTERRUPTED else "failed"
+            said = {"code": error.code, "message": str(error)}
+            self._lines.result(outcome=outcome, exit_code=error.exit_code, error=said, workload=self._workload)
+
+
+@contextmanager
+def answering(workload: str, as_json: bool) -> Iterator[Output]:
+    """Turn the engine's errors into the application's, and end a JSON answer with its result."""
+    from app.clients.in_process import app_error
+
+    output = Output(workload, as_json)
+    try:
+        with ends_as_interrupts():
+            yield output
+    except (EngineError, AppError, KeyboardInterrupt, click.Abort) as error:
+        failure: AppError
+        if isinstance(error, RequestError):  # here, what is asked comes straight from the options
+            failure = UsageError(str(error))
+        elif isinstance(error, EngineError):
+            failure = app_error(error)
+        elif isinstance(error, AppError):
+            failure = error
+        else:
+            failure = InterruptedByUserError("Interrupted; an unfinished run gives no figures.")
+        output.failed(failure)
+        raise failure from error
+
+
+def locate_model(model: str | None, threads: int | None) -> "tuple[LocatedModel, int]":
+    """The model file and the threads of the options, else of the settings."""
+    from app.settings import load_settings
+    from editor_engine.config import default_threads
+    from editor_engine.store.installed import locate
+
+    settings = load_settings()
+    chosen = settings.threads if threads is None else threads
+    return locate(model or settings.model), chosen or default_threads()
+
+
+def load_model(
+    model: str | None, threads: int | None, isa: str | None, context: int, output: Output
+) -> "tuple[BenchModel, str]":
+    """(model in parts, the id it goes by), with a cache of at most `context` tokens."""
+    from editor_engine.bench.loading import chosen_isa, load_parts
+
+    variant = chosen_isa(isa)
+    located, chosen = locate_model(model, threads)
+    output.progress(f"loading {located.id}")
+    return load_parts(located.path, chosen, context, variant), located.id
+
+
+def model_and_machine(parts: "BenchModel", model_id: str, **more: object) -> dict[str, object]:
+    """The conditions of what was measured."""
+    from editor_engine.bench.conditions import machine_conditions, model_conditions
+
+    return {**machine_conditions(), "model_id": model_id, **model_conditions(parts.model.info), **more}

@@ -1,0 +1,69 @@
+"""`redraft verify` as a person and as a program meet it, over a tiny random model."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from app.bench.identity_cases import identity_cases
+from app.cli import main
+from app.errors import ExitCode
+from editor_engine.models.native.model import NativeModel
+from tests.support.tiny_gguf import TinyShape, tiny_source
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    source = tiny_source(shape=TinyShape(context=2048), seed=5)
+    return str(source.write(tmp_path_factory.mktemp("tiny") / "tiny.gguf"))
+
+
+def test_equal_cases_and_one_hash_for_people_and_programs(tiny: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["verify", "--model", tiny, "--threads", "1", "--tokens", "8"]
+    assert main([*options, "--json"]) == ExitCode.OK
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (line["type"], line["workload"], line["exit_code"], line["error"]) == ("result", "verify", 0, None)
+    assert line["cases"] == line["equal"] == len(identity_cases(8)) and line["first_difference"] is None
+    assert line["contract_version"] == line["conditions"]["contract_version"] == 1
+    assert len(line["token_hash"]) == 64 and line["drafted"] > 0
+    assert main([*options, "--isa", "scalar", "--hostile"]) == ExitCode.OK
+    out, err = capsys.readouterr()
+    assert line["token_hash"] in out and "same ids     9 of 9 cases" in out and "unruly" in err
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_difference_is_exit_1_with_its_place(
+    tiny: str, as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forward = NativeModel.forward
+
+    def faulty(self: NativeModel, tokens: Sequence[int], *, head_rows: int) -> list[int]:
+        choices = forward(self, tokens, head_rows=head_rows)
+        return choices if head_rows < 2 else [*choices[:-1], choices[-1] ^ 1]
+
+    monkeypatch.setattr(NativeModel, "forward", faulty)
+    options = ["verify", "--model", tiny, "--tokens", "8", *(["--json"] if as_json else [])]
+    assert main(options) == ExitCode.REFUSED
+    out, err = capsys.readouterr()
+    assert "redraft: Drafting changed the output: " in err and "Traceback" not in err
+    if as_json:
+        (line,) = map(json.loads, out.splitlines())
+        assert (line["outcome"], line["exit_code"], line["error"]["code"]) == ("refused", 1, "difference")
+        assert line["equal"] < line["cases"]
+        assert line["first_difference"].keys() == {"case", "drafter", "position", "plain", "drafted"}
+    else:
+        assert "NO, " in out and "token hash" in out
+
+
+def test_cases_are_fixed_and_differ() -> None:
+    cases = identity_cases(5)
+    assert len({case.name for case in cases}) == len({case.request for case in cases}) == len(cases)
+    assert {case.request.max_tokens for case in cases} == {5}
+    assert {case.request.temperature > 0 for case in cases} == {False, True}
+    assert any("class Parcel" in case.request.source for case in cases)
+
+
+def test_what_makes_no_sense_is_usage(tiny: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "--model", tiny, "--isa", "abacus"]) == ExitCode.USAGE
+    assert "'abacus' does not run here" in capsys.readouterr().err
+    assert main(["verify", "--model", tiny, "--tokens", "0"]) == ExitCode.USAGE
