@@ -70,6 +70,7 @@ class LiveDiff:
         for at, line in enumerate(self._old):
             self._places[line].append(at)
         self._new: list[str] = []
+        self._said: list[str] = []
         self._partial = ""
         self._begun = False  # the first line has been seen, and kept or dropped
         self._origins = LineOrigins()
@@ -93,6 +94,11 @@ class LiveDiff:
         return self._hunks[before:]
 
     @property
+    def text(self) -> str:
+        """The reply so far."""
+        return "".join(self._said)
+
+    @property
     def hunks(self) -> tuple[Hunk, ...]:
         """Every final hunk."""
         return self._hunks
@@ -104,7 +110,7 @@ class LiveDiff:
 
     @property
     def reached(self) -> int:
-        """Source lines before this one (0-based, of the whole file) are behind the reply; a wrong guess is taken back."""
+        """How many source lines are behind the reply; a wrong guess is taken back."""
         return self._head + self._cursor[0]
 
     @property
@@ -126,6 +132,7 @@ class LiveDiff:
         )
 
     def _take_text(self, text: str) -> None:
+        self._said.append(text)
         *whole, self._partial = (self._partial + text).split("\n")
         for raw in whole:
             if not self._begun and repeats_opening(raw, self._prompt, self._old[0]):
