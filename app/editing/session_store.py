@@ -26,6 +26,8 @@ from app.private_files import write_private
 
 VERSION = 1
 KEPT_SECONDS = 30 * 86400
+_BYTES = ("base", "asked_of", "proposed")
+"""Fields of a turn that are bytes."""
 _NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}")
 
 
@@ -39,9 +41,11 @@ class SavedTurn:
     based_on: int
     """Number of the turn whose result the base is; 0 for the file itself."""
     base: bytes
-    """The file that the model was shown."""
+    """What the turn's decisions are about."""
+    asked_of: bytes | None
+    """What the model was shown; differs from `base` where the file changed meanwhile. None without a proposal."""
     proposed: bytes | None
-    """The whole new file, as if every hunk were accepted; None for a turn without a proposal."""
+    """The whole new file that the model made of it; None for a turn without a proposal."""
     failure: str | None
     """Why there is no proposal, in a sentence."""
     facts: Mapping[str, Any]
@@ -197,19 +201,16 @@ def _written(session: SavedSession, now: float) -> bytes:
 
 def _with_text(session: SavedSession) -> dict[str, Any]:
     """The session's fields with bytes as base64, which JSON can carry."""
-    turns = [
-        {**vars(turn), "base": _text(turn.base), "proposed": None if turn.proposed is None else _text(turn.proposed)}
-        for turn in session.turns
-    ]
+    turns = [{**vars(turn), **{name: _text(getattr(turn, name)) for name in _BYTES}} for turn in session.turns]
     return {**vars(session), "source": _text(session.source), "turns": turns}
 
 
-def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode("ascii")
 
 
-def _data(text: str) -> bytes:
-    return base64.b64decode(text, validate=True)
+def _data(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text, validate=True)
 
 
 def _read(data: bytes) -> SavedSession:
@@ -222,16 +223,7 @@ def _read(data: bytes) -> SavedSession:
         version = body.pop("version")
         if version != VERSION:
             raise _DamagedError(f"it was written by another version, {version}")
-        turns = tuple(
-            SavedTurn(
-                **{
-                    **turn,
-                    "base": _data(turn["base"]),
-                    "proposed": None if turn["proposed"] is None else _data(turn["proposed"]),
-                }
-            )
-            for turn in body["turns"]
-        )
+        turns = tuple(SavedTurn(**{**turn, **{name: _data(turn[name]) for name in _BYTES}}) for turn in body["turns"])
         return SavedSession(**{**body, "source": _data(body["source"]), "turns": turns})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _DamagedError("it is not a session") from error

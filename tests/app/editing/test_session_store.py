@@ -27,6 +27,7 @@ TURNS = st.builds(
     lines=st.none() | st.just("2:5"),
     based_on=st.integers(0, 3),
     base=st.binary(max_size=40),
+    asked_of=st.none() | st.binary(max_size=40),
     proposed=st.none() | st.binary(max_size=40),
     failure=st.none() | st.text(max_size=20),
     facts=st.dictionaries(st.text(max_size=8), JSON, max_size=3),
@@ -40,7 +41,7 @@ SESSIONS = st.builds(
     turns=st.lists(TURNS, max_size=3).map(tuple),
     base=st.integers(0, 3),
 )
-TURN = SavedTurn("Do.", None, 0, b"a\n", b"b\n", None, {"review": {"decisions": [1]}})
+TURN = SavedTurn("Do.", None, 0, b"a\n", b"a\n", b"b\n", None, {"review": {"decisions": [1]}})
 SESSION = SavedSession("/src/sums.py", "/src/sums.py", "utf-8", b"a\n", (TURN,), 0)
 
 
