@@ -17,6 +17,7 @@ from app.errors import AppError, ExitCode
 
 COMMANDS = {
     "edit": ("app.edit_command:edit", "Edit one file; prints a diff and writes nothing without --apply."),
+    "watch": ("app.watch_command:watch", "Propose an edit whenever a file is saved."),
     "undo": ("app.history_command:undo", "Take back the newest applied edit."),
     "redo": ("app.history_command:redo", "Apply an undone edit again."),
     "history": ("app.history_command:history", "List applied edits."),

@@ -13,7 +13,8 @@ from app.editing.checks import CheckWarning
 from app.editing.diff import Hunk
 from app.editing.pipeline import EditPlan, HunkReady
 from app.errors import AppError, ExitCode
-from app.json_events import JsonWriter
+from app.json_events import JsonWriter, plain_data
+from app.proof import Proof
 from app.rates import Rates
 from app.terminal_text import visible
 from editor_engine.events import EngineEvent, Pass, Prefill, Started, Stats, Text
@@ -37,6 +38,7 @@ class Reporter(Protocol):
     def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None: ...
     def progress(self, plan: EditPlan, event: EngineEvent | HunkReady) -> None: ...
     def replied(self, stats: Stats) -> None: ...
+    def proved(self, proof: Proof) -> None: ...
     def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None: ...
     def note(self, sentence: str) -> None: ...
     def finished(self, outcome: str, receipt: Receipt | None = None) -> None: ...
@@ -49,6 +51,7 @@ class JsonReporter:
     def __init__(self, stream: TextIO) -> None:
         self._lines = JsonWriter(stream)
         self._stats: Stats | None = None
+        self._proof: Proof | None = None
         self._hunks = 0
         self._warnings: Sequence[CheckWarning] = ()
 
@@ -132,12 +135,15 @@ class JsonReporter:
     def replied(self, stats: Stats) -> None:
         self._stats = stats
 
+    def proved(self, proof: Proof) -> None:
+        self._proof = proof
+
     def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None:
         self._warnings = warnings
         for hunk in hunks[self._hunks :]:  # the others were final, and told of, before
             self._hunk(hunk)
         for warning in warnings:
-            self._lines.write("warning", **_warning_fields(warning))
+            self._lines.write("warning", **warning_fields(warning))
 
     def note(self, sentence: str) -> None:
         """Notes are talk; programs have the fields."""
@@ -156,12 +162,14 @@ class JsonReporter:
             error=error,
             hunks=self._hunks,
             stats=None if self._stats is None else stats_fields(self._stats),
-            warnings=[_warning_fields(warning) for warning in self._warnings],
+            warnings=[warning_fields(warning) for warning in self._warnings],
             receipt=receipt,
+            proof=None if self._proof is None else {"exactness": "checked", **plain_data(self._proof)},
         )
 
 
-def _warning_fields(warning: CheckWarning) -> dict[str, object]:
+def warning_fields(warning: CheckWarning) -> dict[str, object]:
+    """A warning under the names of the machine interface."""
     return {
         "code": warning.code,
         "message": warning.message,
@@ -270,6 +278,9 @@ class TalkReporter:
             for line in stats_lines(stats, self._verbose):
                 self._stream.write(line + "\n")
             self._advise(stats)
+
+    def proved(self, proof: Proof) -> None:
+        self.note(proof.sentence())
 
     def _advise(self, stats: Stats) -> None:
         """What low acceptance cost, and what to do about it."""

@@ -46,9 +46,12 @@ def apply_hunks(
     *,
     note: str = "",
     break_links: bool = False,
+    carry_over: bool = True,
     fs: Filesystem | None = None,
 ) -> Receipt:
     """Apply some hunks of the document's diff. `note` goes into the journal (what the edit was asked to do).
+
+    `carry_over`: a file that changed since it was read takes the hunks where they still fit; without it, nothing.
 
     Raises UnchangedError when the accepted hunks change nothing, ConflictError when the file was changed where
     the hunks go, and what `replace_file` raises.
@@ -63,6 +66,8 @@ def apply_hunks(
         nonlocal edits
         if now.data == document.data:
             edits = byte_edits(document, accepted)
+        elif not carry_over:
+            raise ConflictError(f"{shown(document.name)} was saved again meanwhile; nothing was written.")
         else:
             edits = rebase(document, accepted, _newer(document, now))
         return apply_edits(now.data, edits)

@@ -14,7 +14,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -131,6 +131,17 @@ class Journal:
     def entries(self) -> list[Entry]:
         """Every entry, oldest first."""
         return sorted((self._read(match) for match in self._names()), key=lambda entry: _number(entry.id))
+
+    def written(self, known: Mapping[str, Entry]) -> dict[str, Entry]:
+        """Every entry by the name of its file; `known` is an earlier answer, of which what still holds is not read again.
+
+        An entry that changes its state while the folder is read is in the answer, in either state.
+        """
+        while True:
+            names = {match.group(): match for match in self._names()}
+            found = {name: known[name] if name in known else self._read(match) for name, match in names.items()}
+            if all(entry.state is not State.DAMAGED or (self.folder / name).exists() for name, entry in found.items()):
+                return found
 
     def begin(
         self, target: Path, temporary: str, before: Snapshot, after: bytes, kind: Kind, of: str | None, note: str

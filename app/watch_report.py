@@ -1,0 +1,107 @@
+"""What a watch says, to whom: lines and a status line for people on stderr, or JSON lines on stdout for programs.
+
+Knows no watch, only its events. Invariant: the JSON listener writes nothing but JSON lines, the last of them of type
+`result`; the other writes nothing to stdout. Both may be called from any thread.
+"""
+
+import threading
+from collections import Counter
+from typing import Protocol, TextIO
+
+from app.errors import AppError, ExitCode
+from app.json_events import JsonWriter
+from app.reporter import OUTCOMES
+from app.terminal_text import visible
+from app.watch.events import Failed, StatusChanged, WatchEvent
+from app.watch.wording import event_fields, event_sentence
+
+
+class WatchListener(Protocol):
+    """Hears of everything that happens, in order."""
+
+    def hear(self, event: WatchEvent) -> None: ...
+    def note(self, sentence: str) -> None: ...
+    def finished(self, code: ExitCode) -> ExitCode: ...
+    def failed(self, error: AppError) -> ExitCode: ...
+
+
+class JsonListener:
+    """The machine interface."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._lines = JsonWriter(stream)
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+
+    def hear(self, event: WatchEvent) -> None:
+        kind, fields = event_fields(event)
+        with self._lock:
+            self._counts[kind] += 1
+            self._lines.write(kind, **fields)
+
+    def note(self, sentence: str) -> None:
+        with self._lock:
+            self._lines.write("note", message=sentence)
+
+    def finished(self, code: ExitCode) -> ExitCode:
+        outcome = "applied" if self._counts["applied"] else "changed"
+        self._result(outcome if code is ExitCode.OK else OUTCOMES[code], code, None)
+        return code
+
+    def failed(self, error: AppError) -> ExitCode:
+        said = {"code": error.code, "message": str(error)}
+        self._result(OUTCOMES.get(error.exit_code, "failed"), error.exit_code, said)
+        return error.exit_code
+
+    def _result(self, outcome: str, code: ExitCode, error: dict[str, str] | None) -> None:
+        counts = {"proposals": self._counts["proposal"], "applied": self._counts["applied"]}
+        self._lines.result(outcome=outcome, exit_code=code, error=error, failed=self._counts["failed"], **counts)
+
+
+class TalkListener:
+    """Sentences on stderr, and on a terminal the state on the last line."""
+
+    def __init__(self, stream: TextIO, quiet: bool) -> None:
+        self._stream = stream
+        self._quiet = quiet
+        self._live = stream.isatty() and not quiet
+        self._status = ""
+        self._lock = threading.Lock()
+
+    def hear(self, event: WatchEvent) -> None:
+        sentence = visible(event_sentence(event))
+        if isinstance(event, StatusChanged):
+            with self._lock:
+                self._status = sentence
+                self._draw()
+        elif isinstance(event, Failed) or not self._quiet:
+            self._say(sentence)
+
+    def note(self, sentence: str) -> None:
+        if not self._quiet:
+            self._say(visible(sentence))
+
+    def finished(self, code: ExitCode) -> ExitCode:
+        self._live = False
+        if code is ExitCode.UNCHANGED:
+            self.note("Nothing was asked for, or nothing needed a change.")
+        return code
+
+    def failed(self, error: AppError) -> ExitCode:
+        self._live = False
+        self._say(visible(f"redraft: {error}"))
+        return error.exit_code
+
+    def _say(self, line: str) -> None:
+        with self._lock:
+            if self._status:
+                self._stream.write("\r\x1b[K")
+            self._stream.write(line + "\n")
+            self._draw()
+
+    def _draw(self) -> None:
+        if self._live:
+            self._stream.write(f"\r\x1b[K{self._status}")
+        else:
+            self._status = ""
+        self._stream.flush()
