@@ -40,6 +40,7 @@ class EditCommand(click.Command):
 @click.option("--dry-run", is_flag=True, help="Print the prompt, token counts and expected time; run nothing.")
 @click.option("--strict", is_flag=True, default=None, help="New syntax errors block.")
 @click.option("--no-draft", is_flag=True, default=None, help="Decode plainly: the same output, slower.")
+@click.option("--prove", is_flag=True, help="Decode again without drafting and compare the tokens; 1 if they differ.")
 @click.option("--max-deletions", type=click.IntRange(0), metavar="N", help="Most lines that may be deleted.")
 @click.option("--path", "name", metavar="NAME", help="With - as FILE: the name that stdin goes by.")
 @click.option("--encoding", metavar="NAME", help="How the file is encoded, where it is not UTF-8 or UTF-16.")
@@ -61,6 +62,7 @@ def edit(
     dry_run: bool,
     strict: bool | None,
     no_draft: bool | None,
+    prove: bool,
     max_deletions: int | None,
     name: str | None,
     encoding: str | None,
@@ -105,6 +107,7 @@ def edit(
         stdout=stdout,
         json=json_,
         dry_run=dry_run,
+        prove=prove,
         max_deletions=max_deletions,
         quiet=quiet,
         stream=stream,

@@ -36,6 +36,7 @@ from app.errors import (
     UsageError,
 )
 from app.paths import journal_dir, shown
+from app.proof import Witness
 from app.rates import last_rates, remember_rates
 from app.reporter import JsonReporter, Reporter, TalkReporter
 from app.stream_reporter import StreamReporter
@@ -67,6 +68,8 @@ class EditOptions:
     dry_run: bool = False
     strict: bool = False
     draft: bool = True
+    prove: bool = False
+    """Decode once more the other way, and compare."""
     max_deletions: int | None = None
     quiet: bool = False
     verbose: bool = False
@@ -193,17 +196,24 @@ def _context_file(path: str) -> ContextFile:
     return ContextFile(path, document.text, detect_language(path, document.lines[0]))
 
 
-async def _propose(document: Document, order: EditOrder, client: EngineClient, reporter: Reporter) -> Proposal:
-    """Follow the pipeline to its proposal, reporting every step."""
+async def _propose(
+    document: Document, order: EditOrder, client: EngineClient, reporter: Reporter, *, prove: bool
+) -> Proposal:
+    """Follow the pipeline to its proposal, reporting every step; with `prove`, decode twice before it."""
     plan = await plan_edit(document, order, client)
     rates = last_rates(plan.engine)
+    witness = Witness()
     async with aclosing(run_edit(plan, client, CancelFlag())) as events:
         async for event in events:
+            witness.see(event)
             if isinstance(event, Started):
                 reporter.started(plan, event, None if rates is None else rates.seconds(plan.budget))
             elif isinstance(event, Replied):
                 reporter.replied(event.stats)
                 remember_rates(plan.engine, event.stats)
+                if prove:
+                    reporter.note(f"Decoding once more with drafting {'off' if order.draft else 'on'}.")
+                    reporter.proved(await witness.prove(plan, client))
             elif isinstance(event, Proposal):
                 proposal = event
             else:
@@ -237,7 +247,7 @@ def _edit_file(options: EditOptions, client: EngineClient, streams: Streams, rep
         plan = _run(plan_edit(document, order, client), client)
         reporter.planned(plan, last_rates(plan.engine), streams.stdout)
         return
-    proposal = _run(_propose(document, order, client, reporter), client)
+    proposal = _run(_propose(document, order, client, reporter, prove=options.prove), client)
     if options.patch is not None:
         _write_patch(options.patch, patch_bytes(document, proposal.hunks))
     if not options.json and not options.stdout:
@@ -343,7 +353,7 @@ def _filtered(data: bytes, options: EditOptions, connect: Connect, reporter: Rep
     _require_patch_apart(options)
     document = open_bytes(data, options.name or "-", options.encoding)
     options, client = connect(options)
-    proposal = _run(_propose(document, _order(options), client, reporter), client)
+    proposal = _run(_propose(document, _order(options), client, reporter, prove=options.prove), client)
     if options.patch is not None:
         _write_patch(options.patch, patch_bytes(document, proposal.hunks))
     _refuse_blocked(proposal)
