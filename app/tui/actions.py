@@ -78,6 +78,8 @@ ACTIONS: tuple[Action, ...] = (
     _action("cancel", "escape", "Cancel", _EDIT, _WORK, "Stop the model at once; else drop the selection.", True),
     _action("retry", "f5", "Retry", _EDIT, _WORK, "Run the last instruction again on the same base."),
     _action("next_pane", "f6", "Pane", _VIEW, _WORK, "Go to the next pane; on a narrow screen, show it.", True),
+    _action("apply_review", "ctrl+s", "Apply", Group.REVIEW, _WORK, "Write the accepted hunks into the file.", True),
+    _action("undo_apply", "f10", "Undo apply", Group.REVIEW, _WORK, "Take back the newest apply to this file."),
     _action("reload", "f8", "Reload", _FILE, _WORK, "Read the file again after it changed on disk."),
     _action("cursor_up", "up k", "Up", _MOVE, _SOURCE, "Go up a line."),
     _action("cursor_down", "down j", "Down", _MOVE, _SOURCE, "Go down a line."),
@@ -92,8 +94,20 @@ ACTIONS: tuple[Action, ...] = (
     _action("scroll_left", "left", "Left", _MOVE, _SOURCE, "Scroll to the left."),
     _action("scroll_right", "right", "Right", _MOVE, _SOURCE, "Scroll to the right."),
     _action("toggle_acceptance", "h", "Map", _VIEW, _SOURCE, "Show or hide the acceptance map beside the lines."),
+    _action("open_file", "ctrl+o", "Open", _FILE, _APP, "Choose a file: recent ones first, or by a few letters.", True),
+    _action("models", "f2", "Models", _FILE, _APP, "Choose, fetch and verify models."),
+    _action("settings", "f3", "Settings", _FILE, _APP, "See every setting and where it comes from; edit the file."),
+    _action("turns", "f7", "Turns", _EDIT, _APP, "List the turns; choose what the next instruction works on."),
+    _action("recipes", "f9", "Recipes", _EDIT, _APP, "Take a saved instruction, or save this one."),
+    _action("palette", "ctrl+p", "Palette", _FILE, _APP, "Find an action by a few letters and run it.", True),
+    _action("help", "f1 question_mark", "Help", _FILE, _APP, "Show every key, those that work here first.", True),
     _action("quit", "ctrl+q", "Quit", _FILE, _APP, "Leave; what is undecided is kept for the next start.", True),
 )
+
+
+def places_from(place: Place) -> tuple[Place, ...]:
+    """The place and those around it, in the order in which they see a key."""
+    return (place, *_AROUND[place])
 
 
 def bindings(place: Place) -> list[Binding]:

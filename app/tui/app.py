@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from textual.app import App
+from textual.app import App, SuspendNotSupported
 from textual.binding import BindingType
 from textual.worker import Worker, WorkerState
 
@@ -18,6 +18,7 @@ from app.crash_report import write_report
 from app.editing.document import open_document
 from app.engine_client import EngineClient
 from app.errors import AppError
+from app.external_editor import edit_text
 from app.terminal_text import visible
 from app.tui.actions import Place, bindings, keymap
 from app.tui.edit_worker import EditWorker
@@ -58,6 +59,7 @@ class RedraftApp(App[None]):
         self.connect = connect
         self._clock = clock
         self._keys = keymap(options.keys)
+        self._model: str | None = None
         self.workspace = WorkspaceScreen(self._worker(None), draft=options.draft, strict=options.strict)
 
     def _worker(self, model: str | None) -> EditWorker:
@@ -78,11 +80,29 @@ class RedraftApp(App[None]):
         else:
             self.workspace.open(document)
 
-    async def use_model(self, model: str | None) -> None:
+    def use_model(self, model: str | None) -> None:
         """Let go of the engine and reach another."""
+        self._model = model
         old, self.workspace.worker = self.workspace.worker, self._worker(model)
-        await old.close()
+        self.run_worker(old.close(), group="closing", exit_on_error=False)
         self.workspace.engine_replaced()
+
+    def abandon_engine(self) -> None:
+        """Give up on an engine that does not stop when asked, and start another."""
+        self.workers.cancel_group(self, "edit")
+        self.workspace.run_broke("The engine did not answer and was given up; nothing was changed.")
+        self.use_model(self._model)
+
+    def edit_outside(self, text: str, suffix: str) -> str | None:
+        """A text as the user's editor left it; None, and a sentence, where that did not work."""
+        try:
+            with self.suspend():
+                return edit_text(text, suffix)
+        except SuspendNotSupported:
+            self.tell("This terminal cannot be handed to an editor.", "error")
+        except AppError as error:
+            self.tell(str(error), "error")
+        return None
 
     def tell(self, sentence: str, severity: Literal["information", "warning", "error"] = "information") -> None:
         """Say one sentence."""

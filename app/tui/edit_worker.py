@@ -12,7 +12,7 @@ from textual.message import Message
 
 from app.editing.document import Document
 from app.editing.figures import FigureKeeper
-from app.editing.pipeline import EditOrder, Proposal, Replied, plan_edit, run_edit
+from app.editing.pipeline import EditOrder, Proposal, Replied, live_diff, plan_edit, run_edit
 from app.editing.warm import warm_request
 from app.engine_client import EngineClient
 from app.errors import AppError, InterruptedByUserError
@@ -27,7 +27,7 @@ from app.tui.messages import (
     EngineReady,
     Warmed,
 )
-from editor_engine.events import EngineEvent, Finished, Prefill, Stats, Text
+from editor_engine.events import EngineEvent, Finished, Prefill, Stats
 from editor_engine.requests import CancelFlag
 
 UPDATE_S = 1 / 15
@@ -90,9 +90,9 @@ class EditWorker:
         try:
             async with self._turn:
                 plan = await plan_edit(document, order, self._client)
-                rates = last_rates(plan.engine)
-                self._post(EditPlanned(plan, None if rates is None else rates.seconds(plan.budget)))
-                async with aclosing(run_edit(plan, self._client, cancel)) as events:
+                rates, live = last_rates(plan.engine), live_diff(plan)
+                self._post(EditPlanned(plan, live, None if rates is None else rates.seconds(plan.budget)))
+                async with aclosing(run_edit(plan, self._client, cancel, live)) as events:
                     async for event in events:
                         if isinstance(event, Replied):
                             updates.flush()
@@ -131,23 +131,19 @@ class _Updates:
         self._post = post
         self._clock = clock
         self._keeper = FigureKeeper(clock)
-        self._texts: list[Text] = []
         self._posted = clock() - UPDATE_S
         self._later: asyncio.TimerHandle | None = None
 
     def take(self, event: EngineEvent) -> None:
         self._keeper.take(event)
-        if isinstance(event, Text):
-            self._texts.append(event)
         if self._later is None:
             wait = max(0.0, self._posted + UPDATE_S - self._clock())
             self._later = asyncio.get_running_loop().call_later(wait, self.flush)
 
     def flush(self) -> None:
         self.close()
-        texts, self._texts = tuple(self._texts), []
         self._posted = self._clock()
-        self._post(EditProgress(texts, self._keeper.figures(), self._keeper.lines()))
+        self._post(EditProgress(self._keeper.figures(), self._keeper.lines()))
 
     def close(self) -> None:
         if self._later is not None:

@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from rich.style import Style
+from textual.theme import Theme
 
 from app.editing.grammar import load_grammar, parse
 from app.editing.language import Language
@@ -80,9 +81,26 @@ _LIGHT = {
 }
 
 
-def class_style(name: str, dark: bool) -> Style:
-    """How a class is drawn; the foreground only."""
-    return (_DARK if dark else _LIGHT)[name]
+_ANSI = {
+    "comment": Style(color="bright_black", italic=True),
+    "string": Style(color="green"),
+    "number": Style(color="yellow"),
+    "keyword": Style(color="magenta"),
+    "function": Style(color="blue"),
+    "type": Style(color="cyan"),
+    "constant": Style(color="yellow"),
+    "tag": Style(color="red"),
+    "heading": Style(color="blue", bold=True),
+    "field": Style(color="cyan"),
+}
+"""The terminal's own sixteen colours, which it keeps readable on its own background."""
+
+
+def class_style(kind: str, theme: Theme) -> Style:
+    """How a class is drawn on a theme; the foreground only."""
+    if theme.ansi:
+        return _ANSI[kind]
+    return (_DARK if theme.dark else _LIGHT)[kind]
 
 
 class Highlighter:

@@ -7,18 +7,18 @@ colours say.
 from itertools import pairwise
 
 from rich.segment import Segment
-from rich.style import Style
 from textual.strip import Strip
+from textual.theme import Theme
 
 from app.tui.cells import shown_line
 from app.tui.highlighting import Spans, class_style
 
 
-def line_strip(line: str, spans: Spans, base: Style, dark: bool) -> Strip:
-    """`line` in its syntax colours over `base`."""
+def line_strip(line: str, spans: Spans, theme: Theme) -> Strip:
+    """`line` in its syntax colours, on no background."""
     shown = shown_line(line)
     if not spans:
-        return Strip([Segment(shown.text, base)])
+        return Strip([Segment(shown.text)])
     # Later spans lie over earlier ones: cut the line where any begins or ends, and let the last one have each piece.
     cuts = sorted({0, len(line), *(at for first, end, _ in spans for at in (first, min(end, len(line))))})
     kinds = dict.fromkeys(cuts, "")
@@ -27,8 +27,10 @@ def line_strip(line: str, spans: Spans, base: Style, dark: bool) -> Strip:
             if first <= at < end:
                 kinds[at] = kind
     segments = [
-        Segment(shown.text[shown.starts[left] : shown.starts[right]], base + class_style(kind, dark) if kind else base)
+        Segment(
+            shown.text[shown.starts[left] : shown.starts[right]],
+            class_style(kinds[left], theme) if kinds[left] else None,
+        )
         for left, right in pairwise(cuts)
-        for kind in (kinds[left],)
     ]
     return Strip([segment for segment in segments if segment.text])

@@ -10,13 +10,16 @@ from textual.message import Message
 
 from app.editing.document import Document
 from app.editing.figures import LineAcceptance, RunFigures
+from app.editing.live import LiveDiff
 from app.editing.pipeline import EditPlan, Proposal
 from app.editing.region import Region
 from app.editing.review import Review
 from app.engine_client import EngineDescription
 from app.errors import AppError
+from app.model_jobs import PullProgress
+from app.model_rows import ModelRow
 from app.rates import Rates
-from editor_engine.events import Stats, Text
+from editor_engine.events import Stats
 
 # --- from the worker that has the engine ------------------------------------------------------------------------------
 
@@ -62,6 +65,8 @@ class EditPlanned(Message):
     """The instruction is accepted; the model starts reading."""
 
     plan: EditPlan
+    live: LiveDiff
+    """Kept up to date by the run."""
     expected_s: float | None
 
 
@@ -69,7 +74,6 @@ class EditPlanned(Message):
 class EditProgress(Message):
     """What happened since the last one, coalesced."""
 
-    texts: tuple[Text, ...]
     figures: RunFigures
     lines: Mapping[int, LineAcceptance]
 
@@ -138,3 +142,32 @@ class FileChanged(Message):
     newer: Document | None
     """As it is now; None when it is gone or cannot be read."""
     sentence: str
+
+
+# --- from the worker that has the models ------------------------------------------------------------------------------
+
+
+@dataclass
+class ModelsListed(Message):
+    """What models there are."""
+
+    rows: tuple[ModelRow, ...]
+    error: AppError | None
+    """Why there are none to show."""
+
+
+@dataclass
+class PullMoved(Message):
+    """A pull has got further."""
+
+    model_id: str
+    progress: PullProgress
+
+
+@dataclass
+class ModelJobDone(Message):
+    """A pull or a verification has ended."""
+
+    model_id: str
+    sentence: str
+    failed: bool

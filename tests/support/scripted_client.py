@@ -5,6 +5,7 @@ same `ReplyEnd` and `RepetitionGuard`, token by token), and nothing waits for ti
 """
 
 import asyncio
+import inspect
 import itertools
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
@@ -65,7 +66,8 @@ class ScriptedClient:
     failures: dict[str, AppError] = field(default_factory=dict)
     """Call (`describe`, `count`, `complete`) to what it raises."""
     at_token: dict[int, Callable[[], object]] = field(default_factory=dict)
-    """Called right before that token (from 0) is emitted: a change made meanwhile, a ctrl-C."""
+    """Called, and awaited where it can be, right before that token (from 0) is emitted: a change made meanwhile, a
+    ctrl-C, a wait until the test has looked."""
     requests: list[CompletionRequest] = field(default_factory=list)
     """What was asked to be completed."""
     open_calls: int = 0
@@ -98,8 +100,14 @@ class ScriptedClient:
             yield Started(count, 0, len(tokens_of(request.source)))
             yield Prefill(count, count)
             run = _Run(request)
+            if request.max_tokens == 0:
+                run.end(FinishReason.LENGTH)
+                yield run.finished(count)
+                return
             for number, token in enumerate(self._said(request)):
-                self.at_token.get(number, bool)()
+                happens = self.at_token.get(number, bool)()
+                if inspect.isawaitable(happens):
+                    await happens
                 await asyncio.sleep(0)  # a real engine lets ctrl-C in between passes, too
                 if cancel.is_set():
                     run.end(FinishReason.CANCELLED)

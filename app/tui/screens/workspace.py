@@ -1,47 +1,39 @@
 """The one screen of an edit: source, diff, instruction, status; passes messages between what each of them knows.
 
-Knows which message leads to which call. The edit is `app.editing`, the engine `edit_worker`. Invariant: everything that
-was asked and decided is in `turns`, a value that widgets only show.
+Knows which message leads to which call. The edit is `app.editing`, the engine `edit_worker`, the file `file_screen`.
+Invariant: one run at a time, and whatever ends it, the screen is ready for the next.
 """
 
-import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Footer
 
-from app.editing.document import Document, open_document
+from app.editing.live import LiveDiff
 from app.editing.pipeline import EditOrder
 from app.editing.region import Region
-from app.editing.reread import look_again
 from app.editing.turns import Turns
 from app.editing.warm import estimate
-from app.errors import AppError
-from app.paths import shown
 from app.rates import Rates
+from app.recall import load_recall, remember_instruction
 from app.tui import messages as say
 from app.tui.actions import Place, bindings
 from app.tui.edit_worker import EditWorker
+from app.tui.screens.file_screen import LOOK_AGAIN_S, FileScreen
 from app.tui.widgets.banner import Banner
 from app.tui.widgets.diff_view import DiffView
 from app.tui.widgets.instruction_box import InstructionBox
 from app.tui.widgets.source_view import SourceView
 from app.tui.widgets.status_line import Status, StatusLine
 
-if TYPE_CHECKING:
-    from app.tui.app import RedraftApp
-
-LOOK_AGAIN_S = 2.0
-"""Between two looks at the file on disk."""
-_WELCOME = "Say below what to change, and press enter. Nothing is written before you apply."
+_PANES = ("source", "diff", "instruction")
 
 
-class WorkspaceScreen(Screen[None]):
+class WorkspaceScreen(FileScreen):
     """Edit a file, watch it happen, review."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.WORKSPACE)]
@@ -50,15 +42,14 @@ class WorkspaceScreen(Screen[None]):
     def __init__(self, worker: EditWorker, *, draft: bool, strict: bool) -> None:
         super().__init__()
         self.worker = worker
-        self.turns: Turns | None = None
+        self.status = Status()
         self._draft = draft
         self._strict = strict
-        self._status = Status()
         self._rates: Rates | None = None
         self._counted: tuple[int, int] | None = None
         self._warmed = 0
-        self._at_work = False
-        self._dismissed: str | None = None
+        self._live: LiveDiff | None = None
+        self._stopping = False
 
     # --- layout -------------------------------------------------------------------------------------------------------
 
@@ -73,194 +64,191 @@ class WorkspaceScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one(DiffView).border_title = "Diff"
-        self.query_one(DiffView).show_empty(_WELCOME)
+        self.query_one(InstructionBox).offer(load_recall().instructions)
         self.add_class("-source")
+        self.show_turn()
         self.set_interval(LOOK_AGAIN_S, self.look_again)
-        self.app.run_worker(self.worker.connect(), group="connect", exit_on_error=False)
-
-    @property
-    def ui(self) -> "RedraftApp":
-        """The app, by its own type."""
-        from app.tui.app import RedraftApp  # the app imports this screen
-
-        assert isinstance(self.app, RedraftApp)
-        return self.app
+        self.engine_replaced()
 
     def show_status(self, **changes: object) -> None:
         """Change what the status line says."""
-        self._status = replace(self._status, **changes)  # type: ignore[arg-type]  # fields of Status
-        self.query_one(StatusLine).show(self._status)
+        self.status = replace(self.status, **changes)  # type: ignore[arg-type]  # fields of Status
+        self.query_one(StatusLine).show(self.status)
 
-    # --- the file -----------------------------------------------------------------------------------------------------
+    def action_next_pane(self) -> None:
+        now = self.focused.id if self.focused is not None else None
+        self.show_pane(_PANES[(_PANES.index(now) + 1) % len(_PANES)] if now in _PANES else "source")
 
-    def open(self, document: Document) -> None:
-        """Show a file and begin to read it."""
-        self.turns = Turns(document)
-        self._show_document(document)
-        self.query_one(DiffView).show_empty(_WELCOME)
-        self._warm(document)
+    def show_pane(self, name: str) -> None:
+        """Focus a pane; where there is room for one only, show it."""
+        if name != "instruction":
+            self.set_class(name == "source", "-source")
+        self.query_one(f"#{name}").focus()
 
-    def _show_document(self, document: Document, *, keep_place: bool = False) -> None:
-        self._counted, self._warmed, self._dismissed = None, 0, None
+    def show_base(self, *, keep_place: bool = False) -> None:
+        super().show_base(keep_place=keep_place)
+        self._warm()
+
+    # --- before a run -------------------------------------------------------------------------------------------------
+
+    def _warm(self) -> None:
+        """Let the engine count and read what the next instruction works on."""
+        self._counted, self._warmed = None, 0
+        self.show_status(forecast="")
+        if self.turns is not None and not self.at_work:
+            document = self.turns.document_of(self.turns.base)
+            self.app.run_worker(self.worker.warm(document), group="warm", exit_on_error=False)
+
+    def switch_base(self, number: int) -> None:
+        """Let the next instruction work on what turn `number` left; 0 is the file."""
+        if self.turns is not None:
+            self.turns = self.turns.switch_base(number)
+            self.show_base()
+
+    @on(say.InstructionChanged)
+    @on(say.RegionChanged)
+    def forecast(self) -> None:
+        """Say the tokens and seconds of what enter would start."""
+        if self.turns is None or self._counted is None or self.at_work:
+            return
         source = self.query_one(SourceView)
-        source.show(document, keep_place=keep_place)
-        source.border_title = shown(document.name)
-        source.border_subtitle = f"{len(document.lines)} lines, {document.codec.label}, {document.newline}"
-        self.query_one(Banner).say("")
-
-    def _warm(self, document: Document) -> None:
-        self.app.run_worker(self.worker.warm(document), group="warm", exit_on_error=False)
-
-    async def look_again(self) -> None:
-        """Compare the file on disk with what was read."""
-        if self.turns is None:
-            return
-        document = self.turns.document
-        newer = await asyncio.to_thread(look_again, document)
-        if self.turns is None or self.turns.document is not document:
-            return
-        if newer is None:
-            self.query_one(Banner).say("")
-        else:
-            self.post_message(say.FileChanged(newer.document, newer.sentence))
-
-    @on(say.FileChanged)
-    def file_changed(self, message: say.FileChanged) -> None:
-        way = " f8 reads it again." if message.newer is not None else " What you have here is kept."
-        self.query_one(Banner).say(message.sentence + way)
-
-    def action_reload(self) -> None:
-        if self.turns is None or self._at_work:
-            return
-        try:
-            document = open_document(self.turns.document.name, self.turns.document.codec.name)
-        except AppError as error:
-            self.ui.tell(str(error), "error")
-            return
-        self.turns = Turns(document)
-        self._show_document(document, keep_place=True)
-        self.query_one(DiffView).show_empty(_WELCOME)
-        self._warm(document)
-
-    # --- the instruction ----------------------------------------------------------------------------------------------
+        document = self.turns.document_of(self.turns.base)
+        region = source.selected_lines
+        budget = estimate(document, self._counted, self.query_one(InstructionBox).text, region, self._warmed)
+        where = "file" if region is None else f"lines {region.first}-{region.last}"
+        seconds = "" if self._rates is None else f", {max(self._rates.seconds(budget), 1):.0f} s"
+        self.show_status(forecast=f"{where}: about {budget.expected} tokens{seconds}")
 
     @on(say.InstructionGiven)
     def instruction_given(self, message: say.InstructionGiven) -> None:
         self.run_edit(message.text, self.query_one(SourceView).selected_lines)
 
-    def run_edit(self, instruction: str, region: Region | None) -> None:
-        """Ask the model."""
-        if self.turns is None:
-            self.ui.tell("Open a file first.", "warning")
-        elif self._at_work:
-            self.ui.tell("The model is at work; escape stops it.", "warning")
-        elif not instruction.strip():
-            self.ui.tell("The instruction is empty; say what to change.", "warning")
-        else:
-            self.turns = self.turns.begin(instruction, region)
-            self._at_work = True
-            self.show_status(state="reading", decided=None)
-            lines = None if region is None else f"{region.first}:{region.last}"
-            order = EditOrder(instruction, lines=lines, draft=self._draft, strict=self._strict)
-            turn = self.turns.last
-            assert turn is not None
-            self.app.run_worker(self.worker.edit(turn.base, order), group="edit", exit_on_error=False)
-
-    @on(say.InstructionChanged)
-    @on(say.RegionChanged)
-    def _forecast(self) -> None:
-        """Tokens and seconds of what enter would start."""
-        if self.turns is None or self._counted is None:
-            return
-        text = self.query_one(InstructionBox).text
-        region = self.query_one(SourceView).selected_lines
-        budget = estimate(self.turns.document, self._counted, text, region, self._warmed)
-        seconds = "" if self._rates is None else f", {max(self._rates.seconds(budget), 1):.0f} s"
-        self.show_status(forecast=f"about {budget.expected} tokens{seconds}")
-
-    def action_cancel(self) -> None:
-        if self._at_work:
-            self.worker.cancel()
-            self.show_status(state="stopping")
-        else:
-            self.query_one(SourceView).select(None)
+    @on(say.EditorWanted)
+    def editor_wanted(self, message: say.EditorWanted) -> None:
+        text = self.ui.edit_outside(message.text, ".md")
+        if text is not None:
+            self.query_one(InstructionBox).put(text.removesuffix("\n"))
 
     def action_retry(self) -> None:
         last = None if self.turns is None else self.turns.last
         if last is None:
-            self.ui.tell("There is nothing to run again yet.", "warning")
+            self.tell("There is nothing to run again yet.", "warning")
         else:
             self.run_edit(last.instruction, last.region)
 
-    def action_next_pane(self) -> None:
-        order = ["source", "diff", "instruction"]
-        now = self.focused.id if self.focused is not None else None
-        self.show_pane(order[(order.index(now) + 1) % len(order)] if now in order else "source")
+    # --- a run --------------------------------------------------------------------------------------------------------
 
-    def show_pane(self, name: str) -> None:
-        """Focus a pane; where there is room for one only, show it."""
-        if name in ("source", "diff"):
-            self.set_class(name == "source", "-source")
-        self.query_one(f"#{name}").focus()
+    def run_edit(self, instruction: str, region: Region | None) -> None:
+        """Ask the model, on the base that is chosen."""
+        if self.turns is None:
+            self.tell("Open a file first.", "warning")
+        elif self.at_work:
+            self.tell("The model is at work; escape stops it.", "warning")
+        elif not instruction.strip():
+            self.tell("The instruction is empty; say what to change.", "warning")
+        else:
+            self._begin(self.turns.begin(instruction, region))
+
+    def _begin(self, turns: Turns) -> None:
+        turn = turns.last
+        assert turn is not None
+        self.turns = turns
+        self.at_work, self._stopping = True, False
+        self.show_status(state="reading", decided=None, forecast="")
+        lines = None if turn.region is None else f"{turn.region.first}:{turn.region.last}"
+        order = EditOrder(turn.instruction, lines=lines, draft=self._draft, strict=self._strict)
+        self.app.run_worker(self.worker.edit(turn.base, order), group="edit", exit_on_error=False)
+        remember_instruction(turn.instruction)
+        self.query_one(InstructionBox).offer(load_recall().instructions)
+
+    def action_cancel(self) -> None:
+        if not self.at_work:
+            self.query_one(SourceView).select(None)
+        elif self._stopping:
+            self.ui.abandon_engine()
+        else:
+            self._stopping = True
+            self.worker.cancel()
+            self.show_status(state="stopping")
+
+    def run_broke(self, sentence: str) -> None:
+        """What was running ended without a word of its own."""
+        if self.at_work and self.turns is not None:
+            self.turns = self.turns.failed(sentence)
+            self.query_one(DiffView).stop(sentence)
+            self._ended("ready")
+
+    def _ended(self, state: str) -> None:
+        self.at_work, self._live = False, None
+        source = self.query_one(SourceView)
+        source.show_acceptance(source.acceptance, None)
+        self.show_status(state=state, forecast="")
+        self.keep()
+
+    # --- what the engine says -----------------------------------------------------------------------------------------
 
     def engine_replaced(self) -> None:
         """Another engine: load it, and let it read the file."""
+        self._rates = None
         self.show_status(engine=None, state="starting")
         self.app.run_worker(self.worker.connect(), group="connect", exit_on_error=False)
-        if self.turns is not None:
-            self._warm(self.turns.document)
-
-    def run_broke(self, sentence: str) -> None:
-        """A fault of ours ended what was running."""
-        if self._at_work:
-            assert self.turns is not None
-            self.turns = self.turns.failed(sentence)
-            self._ended("ready")
-
-    # --- what the engine says -----------------------------------------------------------------------------------------
+        self._warm()
 
     @on(say.EngineReady)
     def engine_ready(self, message: say.EngineReady) -> None:
         self._rates = message.rates
-        self.show_status(engine=message.engine, state="ready" if not self._at_work else self._status.state)
+        state = "ready" if self.status.state in ("starting", "no engine") else self.status.state
+        self.show_status(engine=message.engine, state=state)
         for note in message.engine.notes:
-            self.ui.tell(note, "warning")
-        self._forecast()
+            self.tell(note, "warning")
+        self.forecast()
 
     @on(say.EngineFailed)
     def engine_failed(self, message: say.EngineFailed) -> None:
-        self.show_status(state="no engine")
-        self.ui.tell(str(message.error), "error")
+        if self.status.state != "no engine":  # counting fails for the same reason as loading
+            self.show_status(state="no engine")
+            self.tell(str(message.error), "error")
 
     @on(say.Counted)
     def counted(self, message: say.Counted) -> None:
-        if self.turns is not None and message.document is self.turns.document:
+        if self.turns is not None and message.document.data == self.turns.document_of(self.turns.base).data:
             self._counted = (message.prompt, message.source)
-            self._forecast()
+            self.forecast()
 
     @on(say.Warmed)
     def warmed(self, message: say.Warmed) -> None:
-        if self.turns is None or message.document is not self.turns.document:
+        if self._counted is None or self.at_work:
             return
         self._warmed = message.done
-        if not self._at_work:
-            self.show_status(state="ready" if message.finished else f"reading {message.done}/{message.total}")
-        self._forecast()
+        self.show_status(state=self._idle_state() if message.finished else f"reading {message.done}/{message.total}")
+        self.forecast()
+
+    def _idle_state(self) -> str:
+        return "review" if self.status.decided is not None else "ready"
 
     @on(say.EditPlanned)
     def edit_planned(self, message: say.EditPlanned) -> None:
-        self.query_one(DiffView).show_live(message.plan)
+        self._live = message.live
+        self.query_one(DiffView).show_live(message.plan, message.live)
         self.set_class(False, "-source")
-        self.show_status(engine=message.plan.engine)
+        seconds = "" if message.expected_s is None else f"about {max(message.expected_s, 1):.0f} s"
+        self.show_status(engine=message.plan.engine, forecast=seconds)
 
     @on(say.EditProgress)
     def edit_progress(self, message: say.EditProgress) -> None:
         figures = message.figures
-        if message.texts:
-            self.query_one(DiffView).feed(message.texts)
-        state = "writing" if figures.passes else f"reading {figures.prefill_done}/{figures.prefill_total}"
-        self.query_one(SourceView).show_acceptance(message.lines, figures.source_line)
-        self.show_status(figures=figures, state=state if self._at_work else self._status.state)
+        self.query_one(SourceView).show_acceptance(message.lines, figures.source_line if self.at_work else None)
+        if not self.at_work or self._live is None:
+            self.show_status(figures=figures)
+            return
+        if figures.characters:
+            self.query_one(DiffView).advance()
+            share = self._live.share
+            left = f", {figures.decode_s * (1 - share) / share:.0f} s left" if share else ""
+            self.show_status(figures=figures, forecast=f"{share:.0%}{left}")
+        reading = f"reading {figures.prefill_done}/{figures.prefill_total}"
+        state = "stopping" if self._stopping else "writing" if figures.passes else reading
+        self.show_status(figures=figures, state=state)
 
     @on(say.EditProposed)
     def edit_proposed(self, message: say.EditProposed) -> None:
@@ -272,16 +260,8 @@ class WorkspaceScreen(Screen[None]):
 
     @on(say.EditFailed)
     def edit_failed(self, message: say.EditFailed) -> None:
-        assert self.turns is not None
-        self.turns = self.turns.failed(str(message.error))
-        self.query_one(DiffView).stop(str(message.error))
-        self._ended("ready")
-        self.ui.tell(str(message.error), "warning")
-
-    def _ended(self, state: str) -> None:
-        self._at_work = False
-        self.show_status(state=state)
-        self.query_one(SourceView).show_acceptance(self.query_one(SourceView).acceptance, None)
+        self.run_broke(str(message.error))
+        self.tell(str(message.error), "warning")
 
     @on(say.ReviewChanged)
     def review_changed(self, message: say.ReviewChanged) -> None:
@@ -290,3 +270,4 @@ class WorkspaceScreen(Screen[None]):
         self.turns = self.turns.decided(message.review)
         count = len(message.review.hunks)
         self.show_status(decided=(count - message.review.undecided, count))
+        self.keep()

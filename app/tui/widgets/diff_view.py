@@ -7,11 +7,11 @@ from rich.text import Text as Words
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from app.editing.live import LiveDiff
 from app.editing.pipeline import EditPlan, Proposal
 from app.editing.review import Review
-from app.terminal_text import diff_lines, visible
+from app.terminal_text import diff_lines
 from app.tui.messages import ReviewChanged
-from editor_engine.events import Text
 
 
 class DiffView(VerticalScroll, can_focus=True):
@@ -20,20 +20,22 @@ class DiffView(VerticalScroll, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(Static(id="diff-text"), id=id)
         self.review: Review | None = None
-        self._said = ""
+        self._live: LiveDiff | None = None
 
     def show_empty(self, sentence: str) -> None:
         """Nothing to show but a sentence."""
         self.review = None
         self._show(sentence)
 
-    def show_live(self, plan: EditPlan) -> None:
+    def show_live(self, plan: EditPlan, live: LiveDiff) -> None:
         """A run begins."""
+        self._live = live
         self.show_empty("")
 
-    def feed(self, texts: tuple[Text, ...]) -> None:
-        """More of the reply."""
-        self._show(self._said + "".join(visible(line) + "\n" for text in texts for line in text.text.split("\n")))
+    def advance(self) -> None:
+        """There is more of the reply."""
+        if self._live is not None:
+            self._show("\n".join(diff_lines(self._live.hunks, colour=False)))
 
     def show_proposal(self, proposal: Proposal) -> None:
         """The reply is whole."""
@@ -51,5 +53,4 @@ class DiffView(VerticalScroll, can_focus=True):
         self._show(sentence)
 
     def _show(self, text: str) -> None:
-        self._said = text
         self.query_one("#diff-text", Static).update(Words(text))

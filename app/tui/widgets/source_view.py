@@ -94,45 +94,48 @@ class SourceView(ScrollView, can_focus=True):
         left, top = self.scroll_offset
         number = y + top
         width = self.scrollable_content_region.width
-        base = self.rich_style
+        style = self.rich_style
         if self._document is None or number >= len(self._document.lines):
-            return Strip.blank(width, base)
+            return Strip.blank(width, style)
         region = self.selected_lines
         selected = region is not None and region.first <= number + 1 <= region.last
-        marked = None
-        if selected:
-            marked = self.get_component_rich_style("source--selection", partial=True)
-        elif number == self._cursor and self.has_focus:
-            marked = self.get_component_rich_style("source--cursor", partial=True)
-        gutter = self._gutter(number, base)
+        at_cursor = number == self._cursor and self.has_focus
+        gutter = self._gutter(number, "┃" if selected else "›" if at_cursor else " ")
         beside = sum(segment.cell_length for segment in gutter)
-        body = self._strip(number)
-        if marked is not None:
-            body = body.apply_style(marked)
-        room = max(0, width - beside)
-        shown = body.crop_extend(left, left + room, base + marked if marked is not None else base)
-        return Strip.join([Strip(gutter, beside), shown]).apply_style(Style.null())
+        body = self._strip(number).crop_extend(left, left + max(0, width - beside), None)
+        if selected or at_cursor:
+            mark = self.get_component_rich_style("source--selection" if selected else "source--cursor")
+            if self.app.current_theme.ansi and selected:
+                # Sixteen colours have no shade that all of them can be read on.
+                body = Strip(Segment(segment.text) for segment in body)
+                style += Style(reverse=True)
+            else:
+                style += Style(bgcolor=mark.bgcolor)
+        return Strip.join([Strip(gutter, beside), body]).apply_style(style)
 
-    def _gutter(self, number: int, base: Style) -> list[Segment]:
+    def _gutter(self, number: int, sign: str) -> list[Segment]:
+        """Line number, what the line is to the edit, and the map; the glyphs say what the colours say."""
         assert self._document is not None
         digits = len(str(len(self._document.lines)))
-        style = base + self.get_component_rich_style("source--number", partial=True)
-        sign = "▸" if self._reading == number + 1 else " "
-        segments = [Segment(f"{number + 1:>{digits}}{sign}", style)]
+        sign = "▸" if self._reading == number + 1 else sign
+        segments = [Segment(f"{number + 1:>{digits}}{sign}", self._colour("source--number"))]
         if self._show_map:
-            text = self._document.lines[number]
-            drafted = base + self.get_component_rich_style("source--drafted", partial=True)
-            rejected = base + self.get_component_rich_style("source--rejected", partial=True)
-            segments.append(gutter_segment(self.acceptance.get(number + 1), len(text) + 1, drafted, rejected))
+            length = len(self._document.lines[number]) + 1
+            drafted, rejected = self._colour("source--drafted"), self._colour("source--rejected")
+            segments.append(gutter_segment(self.acceptance.get(number + 1), length, drafted, rejected))
         return segments
+
+    def _colour(self, component: str) -> Style:
+        """The foreground of a component class; what lies under it is the line's."""
+        style = self.get_component_rich_style(component)
+        return Style(color=style.color, bold=style.bold)
 
     def _strip(self, number: int) -> Strip:
         strip = self._strips.get(number)
         if strip is None:
             assert self._document is not None and self._highlighter is not None
-            dark = self.app.current_theme.dark
-            line = self._document.lines[number]
-            strip = line_strip(line, self._highlighter.spans(number), self.rich_style, dark)
+            spans = self._highlighter.spans(number)
+            strip = line_strip(self._document.lines[number], spans, self.app.current_theme)
             if len(self._strips) >= _MOST_STRIPS:
                 self._strips.clear()
             self._strips[number] = strip
@@ -154,13 +157,13 @@ class SourceView(ScrollView, can_focus=True):
 
     # --- cursor and selection -----------------------------------------------------------------------------------------
 
-    def _move(self, to: int, *, select: bool = False, keep: bool = False) -> None:
+    def _move(self, to: int, *, select: bool = False) -> None:
         if self._document is None:
             return
         before = self.selected_lines
         if select and self._anchor is None:
             self._anchor = self._cursor
-        elif not select and not keep:
+        elif not select:
             self._anchor = None
         self._cursor = min(max(to, 0), len(self._document.lines) - 1)
         self.scroll_to_region(

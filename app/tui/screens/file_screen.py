@@ -1,0 +1,248 @@
+"""The file half of the workspace: what is open, what was asked and decided, the file on disk, apply and undo.
+
+Knows no engine. Invariant: what was decided is in `turns` and, while anything is undecided, on disk; the file is
+written by `app.editing.apply` alone, after the user asked for it.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Literal
+
+from textual import on
+from textual.screen import Screen
+
+from app.editing.apply import Receipt, apply_hunks
+from app.editing.document import Document, open_document, require_replaceable
+from app.editing.history import undo_edit
+from app.editing.journal import Journal
+from app.editing.reread import look_again
+from app.editing.resume import saved_session
+from app.editing.session_store import SessionKeeper
+from app.editing.turns import Turns
+from app.errors import AppError, FileHardLinkedError
+from app.paths import journal_dir, shown
+from app.tui.messages import FileChanged, ReviewChanged
+from app.tui.screens.question import Question
+from app.tui.widgets.banner import Banner
+from app.tui.widgets.diff_view import DiffView
+from app.tui.widgets.source_view import SourceView
+
+if TYPE_CHECKING:
+    from app.tui.app import RedraftApp
+
+LOOK_AGAIN_S = 2.0
+"""Between two looks at the file on disk."""
+WELCOME = "Say below what to change, and press enter. Nothing is written before you apply."
+
+
+class FileScreen(Screen[None]):
+    """A screen with a source, a diff and a banner; `at_work` is for the half that has the engine."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns: Turns | None = None
+        self.at_work = False
+        self._keeper = SessionKeeper()
+        self._applied: list[Turns] = []
+        self._seen_on_disk = ""
+
+    @property
+    def ui(self) -> "RedraftApp":
+        """The app, by its own type."""
+        from app.tui.app import RedraftApp  # the app imports this screen
+
+        assert isinstance(self.app, RedraftApp)
+        return self.app
+
+    def tell(self, sentence: str, severity: Literal["information", "warning", "error"] = "information") -> None:
+        """Say one sentence."""
+        self.ui.tell(sentence, severity)
+
+    # --- what is open -------------------------------------------------------------------------------------------------
+
+    def open(self, document: Document) -> None:
+        """Show a file, with nothing asked of it yet."""
+        self._keeper.close()
+        self._keeper = SessionKeeper()
+        self._applied = []
+        self.turns = Turns(document)
+        self.query_one(DiffView).show_empty(WELCOME)
+        self.show_base()
+        self._say_replaceable(document)
+
+    def resume(self, turns: Turns, keeper: SessionKeeper) -> None:
+        """Go on where a session was left."""
+        self._keeper.close()
+        self._keeper = keeper
+        self._applied = []
+        self.turns = turns
+        self.show_base()
+        self.show_turn()
+
+    def show_base(self, *, keep_place: bool = False) -> None:
+        """Show what the next instruction works on."""
+        assert self.turns is not None
+        base = self.turns.document_of(self.turns.base)
+        source = self.query_one(SourceView)
+        source.show(base, keep_place=keep_place)
+        source.border_title = shown(base.name) + (f", as turn {self.turns.base} left it" if self.turns.base else "")
+        source.border_subtitle = f"{len(base.lines)} lines, {base.codec.label}, {base.newline}"
+
+    def show_turn(self) -> None:
+        """Show the review of the newest turn, or what became of it."""
+        turn = None if self.turns is None else self.turns.last
+        diff = self.query_one(DiffView)
+        if turn is None:
+            diff.show_empty(WELCOME)
+        elif turn.proposal is None or turn.review is None:
+            diff.show_empty(turn.failure or WELCOME)
+        elif not turn.review.hunks:
+            diff.show_empty("Nothing is left to decide.")
+        else:
+            diff.show_review(turn.review, turn.proposal)
+            self.post_message(ReviewChanged(turn.review))
+
+    def _say_replaceable(self, document: Document) -> None:
+        """Before time is spent on an edit, say where it cannot be written."""
+        self._seen_on_disk = ""
+        try:
+            require_replaceable(document, break_links=True)
+        except AppError as error:
+            self.query_one(Banner).say(f"{error} You can still edit, and export the patch.")
+        else:
+            self.query_one(Banner).say("")
+
+    def keep(self) -> None:
+        """Keep what is undecided on disk, or nothing when all is decided."""
+        try:
+            if self.turns is not None and self.turns.is_open:
+                self._keeper.save(saved_session(self.turns))
+            else:
+                self._keeper.forget()
+        except AppError as error:
+            self.tell(str(error), "error")
+
+    # --- the file on disk ---------------------------------------------------------------------------------------------
+
+    async def look_again(self) -> None:
+        """Compare the file on disk with what was read."""
+        if self.turns is None:
+            return
+        document = self.turns.document
+        newer = await asyncio.to_thread(look_again, document)
+        if self.turns is None or self.turns.document is not document:
+            return
+        if newer is not None:
+            self.post_message(FileChanged(newer.document, newer.sentence))
+        elif self._seen_on_disk:
+            self._say_replaceable(document)
+
+    @on(FileChanged)
+    def file_changed(self, message: FileChanged) -> None:
+        assert self.turns is not None
+        if message.newer is None:
+            sentence = f"{message.sentence} What you have here is kept."
+        else:
+            _, lost = self.turns.moved_to(message.newer)
+            carried = f"; {lost} of the hunks would not fit any more" if lost else ""
+            sentence = f"{message.sentence} Press f8 to read it again{carried}."
+        if sentence != self._seen_on_disk:
+            self._seen_on_disk = sentence
+            self.query_one(Banner).say(sentence)
+
+    def action_reload(self) -> None:
+        if self.turns is None:
+            return
+        if self.at_work:
+            self.tell("The model is at work on the file as it was; escape stops it.", "warning")
+            return
+        document = self.turns.document
+        try:
+            newer = open_document(document.name, document.codec.name)
+        except AppError as error:
+            self.tell(str(error), "error")
+            return
+        self._move_to(newer)
+
+    def _move_to(self, newer: Document) -> None:
+        """Show the file's new state, with what is still to decide."""
+        assert self.turns is not None
+        self.turns, lost = self.turns.moved_to(newer)
+        if lost:
+            self.tell(f"{lost} hunks do not fit the file any more and were dropped; run the edit again.", "warning")
+        self.show_base(keep_place=True)
+        self.show_turn()
+        self._say_replaceable(newer)
+        self.keep()
+
+    # --- apply and undo -----------------------------------------------------------------------------------------------
+
+    async def action_apply_review(self) -> None:
+        await self._apply(break_links=False)
+
+    async def _apply(self, *, break_links: bool) -> None:
+        turns = self.turns
+        turn = None if turns is None else turns.last
+        if turns is None or turn is None or turn.review is None or not turn.review.accepted:
+            self.tell("Nothing is accepted yet; y accepts a hunk.", "warning")
+            return
+        if self.at_work:
+            self.tell("The model is still writing; escape stops it.", "warning")
+            return
+        try:
+            hunks = turns.to_apply()
+            receipt = await asyncio.to_thread(
+                apply_hunks,
+                turns.document,
+                hunks,
+                Journal(journal_dir()),
+                note=turn.instruction,
+                break_links=break_links,
+            )
+            newer = open_document(turns.document.name, turns.document.codec.name)
+        except FileHardLinkedError as error:
+            self._ask_to_break_links(error)
+            return
+        except AppError as error:
+            self.tell(str(error), "error")
+            return
+        self._applied.append(turns)
+        self.turns = turns.applied(newer)
+        self.tell(receipt_sentence(receipt, turn.review.undecided))
+        self._move_to(newer)
+
+    def _ask_to_break_links(self, error: FileHardLinkedError) -> None:
+        def answered(broken: bool | None) -> None:
+            if broken:
+                self.run_worker(self._apply(break_links=True), exit_on_error=False)
+
+        self.app.push_screen(Question(f"{error} Apply to this name only?", "Part it", "Leave it"), answered)
+
+    async def action_undo_apply(self) -> None:
+        if self.turns is None or self.at_work:
+            self.tell(
+                "There is nothing to undo yet." if self.turns is None else "Escape stops the model first.", "warning"
+            )
+            return
+        document = self.turns.document
+        try:
+            await asyncio.to_thread(undo_edit, document.name, Journal(journal_dir()))
+            older = open_document(document.name, document.codec.name)
+        except AppError as error:
+            self.tell(str(error), "error")
+            return
+        self.tell(f"{shown(document.name)} is as it was before the last apply.")
+        if self._applied and self._applied[-1].document.data == older.data:
+            self.turns = self._applied.pop().reread(older)
+            self.show_base(keep_place=True)
+            self.show_turn()
+            self.keep()
+        else:
+            self._move_to(older)
+
+
+def receipt_sentence(receipt: Receipt, left: int) -> str:
+    """What was written, proved and left out."""
+    outside = "every other byte is as it was" if receipt.outside_identical else "OTHER BYTES CHANGED AS WELL"
+    rebased = " The file had changed meanwhile; the hunks were carried over." if receipt.rebased else ""
+    undecided = f" {left} undecided left out." if left else ""
+    return f"Applied to {shown(receipt.path)}; {outside}.{rebased}{undecided} U takes it back."

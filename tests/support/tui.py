@@ -1,0 +1,96 @@
+"""Runs the terminal UI over a scripted engine, without a terminal, and waits for what it does instead of for time.
+
+Knows nothing of what is tested. Invariant: when `settle` returns, no worker runs and no message waits.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import cast
+
+from textual.pilot import Pilot
+from textual.worker import WorkerFailed
+
+from app.engine_client import EngineClient
+from app.tui.app import RedraftApp, UiOptions
+from app.tui.screens.workspace import WorkspaceScreen
+from tests.support.scripted_client import ScriptedClient
+
+WIDE, NARROW = (120, 40), (80, 24)
+
+Steps = Callable[["Session"], Awaitable[None]]
+
+
+class Session:
+    """A running UI, and the keys and looks a test needs."""
+
+    def __init__(self, app: RedraftApp, pilot: Pilot[None], client: ScriptedClient) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.client = client
+
+    @property
+    def workspace(self) -> WorkspaceScreen:
+        """The workspace, on top or not."""
+        return self.app.workspace
+
+    async def settle(self) -> None:
+        """Let everything that was begun come to its end."""
+        try:
+            await self.app.workers.wait_for_complete()
+        except WorkerFailed:
+            pass  # the app says so on the screen, which is for the test to look at
+        await self.pilot.pause()
+        await self.pilot.pause()
+
+    async def press(self, *keys: str) -> None:
+        """Press keys and wait for what they start."""
+        await self.pilot.press(*keys)
+        await self.settle()
+
+    async def type(self, text: str) -> None:
+        """Put text into the instruction box as if it were typed."""
+        self.workspace.show_pane("instruction")
+        await self.pilot.press(*({" ": "space", "\n": "ctrl+j"}.get(char, char) for char in text))
+
+    async def ask(self, instruction: str) -> None:
+        """Type an instruction and run it to its end."""
+        await self.type(instruction)
+        await self.press("enter")
+
+    def shown(self) -> str:
+        """The screen as text, line by line."""
+        width, height = self.app.size
+        lines = self.app.screen._compositor.render_strips()[:height]
+        return "\n".join("".join(segment.text for segment in line)[:width].rstrip() for line in lines)
+
+    def said(self) -> list[str]:
+        """What was said in passing, oldest first."""
+        return [note.message for note in self.app._notifications]
+
+
+def drive(
+    client: ScriptedClient,
+    steps: Steps,
+    *,
+    file: str | Path | None = None,
+    size: tuple[int, int] = WIDE,
+    keys: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    clients: list[ScriptedClient] | None = None,
+) -> None:
+    """Open `file`, let the engine read it, and run `steps`. `clients`: the engines of later connections."""
+    engines = iter([client, *(clients or ())])
+
+    def connect(_: str | None) -> EngineClient:
+        return cast(EngineClient, next(engines, client))
+
+    async def run() -> None:
+        options = UiOptions(file=None if file is None else str(file), encoding=encoding, keys=keys or {})
+        app = RedraftApp(options, connect)
+        async with app.run_test(size=size, notifications=True) as pilot:
+            session = Session(app, pilot, client)
+            await session.settle()
+            await steps(session)
+
+    asyncio.run(run())
