@@ -56,7 +56,7 @@ def picked_changes(document: Document, hunk: Hunk, chosen: Collection[int]) -> t
             texts.extend(source[old_at:end])
         old_at = end
 
-    for change, removed, added in _parts(hunk):
+    for change, removed, added in change_positions(hunk):
         new = [hunk.lines[at].text for at in added if at in chosen]
         gone = [change.first + at - removed.start for at in removed if at in chosen]
         place = gone[-1] + 1 if gone else change.end
@@ -126,13 +126,13 @@ def without_churn(document: Document, hunk: Hunk) -> Hunk | None:
 def _blank_stretch(hunk: Hunk, at: int) -> set[int]:
     """The blank changed lines of the change that line `at` is part of, or right above."""
     stretch: set[int] = set()
-    for _, removed, added in _parts(hunk):
+    for _, removed, added in change_positions(hunk):
         if at in removed or removed.start == at + 1:
             stretch |= {line for line in (*removed, *added) if not hunk.lines[line].text.strip()}
     return stretch
 
 
-def _parts(hunk: Hunk) -> Iterator[tuple[Change, range, range]]:
+def change_positions(hunk: Hunk) -> Iterator[tuple[Change, range, range]]:
     """Each change with the positions of its removed and of its added lines in `hunk.lines`."""
     at, old_at = 0, hunk.old_first
     for change in hunk.changes:
