@@ -139,6 +139,17 @@ std::pair<Out<float>, Out<float>> table(int head_dim, double base, std::optional
 }
 
 // q [rows, heads, dim]; keys, values [kv_heads, positions, dim] as the bits of halves; row r sees keys 0 .. start + r
+// [position][width] -> the layout of AttentionCall::keys
+std::vector<std::uint16_t> in_groups(const std::uint16_t* keys, std::size_t positions, std::size_t width) {
+    std::vector<std::uint16_t> made((positions + kLanes - 1) / kLanes * kLanes * width);
+    for (std::size_t j = 0; j < positions; ++j) {
+        for (std::size_t d = 0; d < width; ++d) {
+            made[(j / kLanes * width + d) * kLanes + j % kLanes] = keys[j * width + d];
+        }
+    }
+    return made;
+}
+
 Out<float> attention(const In<float, 3>& q, const In<std::uint16_t, 3>& keys, const In<std::uint16_t, 3>& values,
                      std::int64_t start, const std::string& isa) {
     const FloatEnvironment environment;
@@ -151,7 +162,7 @@ Out<float> attention(const In<float, 3>& q, const In<std::uint16_t, 3>& keys, co
     const std::size_t grouped = heads / kv_heads;
     const std::int64_t stride = (start + static_cast<std::int64_t>(rows) + kKeyBlock - 1) / kKeyBlock * kKeyBlock;
     std::vector<float> scores(rows * grouped * static_cast<std::size_t>(stride)), block(kKeyBlock * width);
-    std::vector<float> sums(rows * grouped);
+    std::vector<float> work(rows * grouped * (width + kQueryWork)), sums(rows * grouped);
     std::vector<AttentionQuery> queries(rows * grouped);
     for (std::size_t head = 0; head < kv_heads; ++head) {
         for (std::size_t i = 0; i < queries.size(); ++i) {
@@ -159,9 +170,10 @@ Out<float> attention(const In<float, 3>& q, const In<std::uint16_t, 3>& keys, co
             queries[i] = {q.data() + at, out.data() + at, start + static_cast<std::int64_t>(i / grouped) + 1};
         }
         const std::size_t from = head * keys.shape(1) * width;
+        const std::vector<std::uint16_t> grouped_keys = in_groups(keys.data() + from, keys.shape(1), width);
         find_variant(isa).attention({queries.data(), static_cast<int>(queries.size()), static_cast<int>(width),
-                                     keys.data() + from, values.data() + from, scores.data(), stride, block.data(),
-                                     sums.data()});
+                                     grouped_keys.data(), values.data() + from, scores.data(), stride, block.data(),
+                                     work.data(), sums.data()});
     }
     return out;
 }

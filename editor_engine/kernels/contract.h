@@ -15,6 +15,7 @@ constexpr int kLanes = 8;           // virtual lanes of every sum over fp32
 constexpr int kBlock = 32;          // inputs that share one activation scale
 constexpr int kColumns = 8;         // output columns of one packed group
 constexpr int kKeyBlock = 64;       // keys walked together by attention; no bit depends on it
+constexpr int kQueryWork = 24;      // floats that attention keeps per query, beside the query itself
 
 // The first eight can be packed for `linear`; all can be an embedding.
 enum class QuantType : int { Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, F16, F32 };
@@ -54,12 +55,13 @@ struct AttentionCall {
     const AttentionQuery* queries;
     int count;
     int head_dim;                // multiple of 8
-    const std::uint16_t* keys;   // [position][head_dim], fp16
-    const std::uint16_t* values; // the same shape
+    const std::uint16_t* keys;   // fp16 [group of kLanes positions][head_dim][position in the group], whole groups
+    const std::uint16_t* values; // fp16 [position][head_dim]
     float* scores;               // count rows of score_stride floats
     std::int64_t score_stride;   // at least the most keys, rounded up to kKeyBlock
     float* block;                // kKeyBlock * head_dim floats
-    float* sums;                 // count floats
+    float* work;                 // count * (head_dim + kQueryWork) floats
+    float* sums;                 // count floats, the sums of the terms
 };
 
 // One implementation of every operation. Functions that can meet NaN or infinity return false when they did.

@@ -13,7 +13,7 @@ KvCache::KvCache(int layers, int heads, int head_dim, std::int64_t context)
       values_(static_cast<std::size_t>(strips_ * stride_ * kHalf), "values") {}
 
 template <typename Copy> void KvCache::each_strip(std::int64_t tokens, const Copy& copy) const {
-    const std::int64_t size = tokens * head_dim_ * kHalf;
+    const std::int64_t size = strip_bytes(tokens);
     std::int64_t at = 0;
     for (const LazyPages* pages : {&keys_, &values_}) {
         for (std::int64_t strip = 0; strip < strips_; ++strip, at += size) {

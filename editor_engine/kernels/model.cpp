@@ -9,6 +9,7 @@
 
 #include "failure.h"
 #include "formats.h"
+#include "model_pass.h"
 #include "pack.h"
 #include "rope_table.h"
 
@@ -17,17 +18,12 @@ namespace redraft {
 namespace {
 
 constexpr std::int64_t kRopeChunk = 256;
-constexpr int kQueriesPerTask = 16;
 constexpr std::int64_t kFfnChunk = 1024; // inputs of one SwiGLU task, a multiple of kBlock
 constexpr int kNoFault = std::numeric_limits<int>::max();
 
-// Where NaN or infinity was met; the order of a pass.
-constexpr const char* kPlaces[] = {"the input of attention", "the keys or values", "the output of attention",
+constexpr const char* kPlaces[kPlaceCount] = {"the input of attention", "the keys or values", "the output of attention",
                                    "the input of the feed-forward part", "the inside of the feed-forward part",
                                    "the input of the head", "the logits"};
-constexpr int kPlaceCount = 7;
-
-std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 std::size_t rows_of(std::int64_t n) { return static_cast<std::size_t>(kMaxRows * round_up(n, kColumns)); }
 
@@ -53,30 +49,12 @@ ModelShape checked(ModelShape shape) {
 
 } // namespace
 
-struct Model::Pass {
-    const std::int32_t* tokens;
-    std::int64_t rows;
-    std::int64_t start; // position of the first row
-    std::int64_t head_rows;
-    std::int32_t* ids;
-    QuantRows hidden; // views of the same memory at the widths a pass needs
-    QuantRows attended;
-    QuantRows ffn;
-};
-
-struct Model::Target {
-    const Linear* linear;
-    float* out;
-    std::int64_t stride;
-    bool add;
-};
-
 Model::Model(ModelShape shape, Weights weights, int threads, const Ops& ops)
     : shape_(checked(std::move(shape))), weights_(std::move(weights)), ops_(ops), pool_(threads), fault_(kNoFault),
       cosines_(static_cast<std::size_t>(round_up(shape_.context, kRopeChunk) * (shape_.head_dim / 2)) * 4, "positions"),
       sines_(static_cast<std::size_t>(round_up(shape_.context, kRopeChunk) * (shape_.head_dim / 2)) * 4, "positions"),
       cache_(shape_.layers, shape_.kv_heads, shape_.head_dim, shape_.context),
-      logits_(rows_of(shape_.vocab) * 4, "logits"), scratch_(static_cast<std::size_t>(threads)) {
+      logits_(rows_of(shape_.vocab) * 4, "logits") {
     frequencies_ = rope_frequencies(shape_.head_dim, shape_.rope_base,
                                     shape_.rope_factors.empty() ? nullptr : shape_.rope_factors.data());
     const std::int64_t q_width = static_cast<std::int64_t>(shape_.heads) * shape_.head_dim;
@@ -95,7 +73,12 @@ Model::Model(ModelShape shape, Weights weights, int threads, const Ops& ops)
     quant_sum_.resize(widest / kBlock);
     quant_sum32_.resize(widest / kBlock);
     quant_sum16_.resize(widest / 16);
+    for (int worker = 0; worker < threads; ++worker) {
+        scratch_.push_back(std::make_unique<AttentionScratch>(shape_.head_dim, shape_.context));
+    }
 }
+
+Model::~Model() = default;
 
 void Model::check_pass(const std::int32_t* tokens, int count, int head_rows) const {
     if (interrupted_.load()) {
@@ -131,12 +114,6 @@ void Model::forward(const std::int32_t* tokens, int count, int head_rows, std::i
     const std::lock_guard<std::mutex> lock(pass_mutex_);
     check_pass(tokens, count, head_rows);
     fill_rope(length_ + count);
-    const std::size_t keys = static_cast<std::size_t>(round_up(length_ + count, kKeyBlock));
-    for (Scratch& scratch : scratch_) {
-        scratch.scores.resize(std::max(scratch.scores.size(), keys * kQueriesPerTask));
-        scratch.block.resize(static_cast<std::size_t>(kKeyBlock * shape_.head_dim));
-        scratch.sums.resize(kQueriesPerTask);
-    }
     const auto view = [&](std::int64_t k) {
         return QuantRows{quants_.data(), quant_scale_.data(), quant_sum_.data(), quant_sum32_.data(),
                          quant_sum16_.data(), k};
@@ -187,40 +164,6 @@ bool Model::embed(const Pass& pass, int worker) {
     });
 }
 
-bool Model::attention_half(const Pass& pass, int worker, int index) {
-    const Layer& layer = weights_.layers[static_cast<std::size_t>(index)];
-    const std::int64_t n = shape_.hidden;
-    const std::int64_t q_width = pass.attended.k;
-    const std::int64_t kv_width = static_cast<std::int64_t>(shape_.kv_heads) * shape_.head_dim;
-    const Target qkv[] = {{&layer.q, q_.data(), q_width, false},
-                          {&layer.k, k_.data(), kv_width, false},
-                          {&layer.v, v_.data(), kv_width, false}};
-    const Target out[] = {{&layer.o, x_.data(), n, true}};
-    const std::int64_t queries = pass.rows * (shape_.heads / shape_.kv_heads); // per key/value head
-    const std::int64_t share = (queries * shape_.kv_heads + threads() - 1) / threads();
-    const int per_task = static_cast<int>(std::min<std::int64_t>(share, kQueriesPerTask));
-    const std::int64_t tasks = (queries + per_task - 1) / per_task * shape_.kv_heads;
-    return pool_.phase(pass.rows, worker,
-                       [&](std::int64_t r, int) {
-                           ops_.rmsnorm(x_.data() + r * n, layer.attention_norm, n, shape_.rms_eps,
-                                        normed_.data() + r * n);
-                           if (!ops_.quantise(normed_.data() + r * n, r, 0, n, pass.hidden)) {
-                               note_fault(index, 0);
-                           }
-                       }) &&
-           linears(pass, worker, qkv, 3, pass.hidden) &&
-           pool_.phase(pass.rows, worker, [&](std::int64_t r, int) { rotate_and_store(pass, index, r); }) &&
-           pool_.phase(tasks, worker,
-                       [&](std::int64_t task, int w) { attend(pass, index, task, per_task, w); }) &&
-           pool_.phase(pass.rows, worker,
-                       [&](std::int64_t r, int) {
-                           if (!ops_.quantise(attended_.data() + r * q_width, r, 0, q_width, pass.attended)) {
-                               note_fault(index, 2);
-                           }
-                       }) &&
-           linears(pass, worker, out, 1, pass.attended);
-}
-
 bool Model::ffn_half(const Pass& pass, int worker, int index) {
     const Layer& layer = weights_.layers[static_cast<std::size_t>(index)];
     const std::int64_t n = shape_.hidden;
@@ -232,7 +175,7 @@ bool Model::ffn_half(const Pass& pass, int worker, int index) {
                        [&](std::int64_t r, int) {
                            ops_.rmsnorm(x_.data() + r * n, layer.ffn_norm, n, shape_.rms_eps, normed_.data() + r * n);
                            if (!ops_.quantise(normed_.data() + r * n, r, 0, n, pass.hidden)) {
-                               note_fault(index, 3);
+                               note_fault(index, kFfnInput);
                            }
                        }) &&
            linears(pass, worker, wide, 2, pass.hidden) &&
@@ -244,7 +187,7 @@ bool Model::ffn_half(const Pass& pass, int worker, int index) {
                            float* gate = gate_.data() + r * f;
                            ops_.swiglu(gate + begin, up_.data() + r * f + begin, end - begin, gate + begin);
                            if (!ops_.quantise(gate, r, begin, end, pass.ffn)) {
-                               note_fault(index, 4);
+                               note_fault(index, kFfnInside);
                            }
                        }) &&
            linears(pass, worker, out, 1, pass.ffn);
@@ -262,12 +205,12 @@ bool Model::choose(const Pass& pass, int worker) {
                            float* normed = normed_.data() + r * n;
                            ops_.rmsnorm(x_.data() + (first + r) * n, weights_.output_norm, n, shape_.rms_eps, normed);
                            if (!ops_.quantise(normed, r, 0, n, top.hidden)) {
-                               note_fault(shape_.layers, 5);
+                               note_fault(shape_.layers, kHeadInput);
                            }
                        }) &&
            linears(top, worker, head, 1, top.hidden) && pool_.phase(top.rows, worker, [&](std::int64_t r, int) {
                if (!ops_.argmax(logits_.as<float>() + r * stride, shape_.vocab, pass.ids + r)) {
-                   note_fault(shape_.layers, 6);
+                   note_fault(shape_.layers, kLogits);
                }
            });
 }
@@ -302,50 +245,6 @@ bool Model::linears(const Pass& pass, int worker, const Target* targets, int cou
             return;
         }
     });
-}
-
-void Model::rotate_and_store(const Pass& pass, int layer, std::int64_t row) {
-    const int dim = shape_.head_dim;
-    const std::int64_t position = pass.start + row;
-    const float* cosines = cosines_.as<float>() + position * (dim / 2);
-    const float* sines = sines_.as<float>() + position * (dim / 2);
-    const auto rotate = shape_.rope_halves ? ops_.rope_halves : ops_.rope_pairs;
-    float* q = q_.data() + row * shape_.heads * dim;
-    for (int h = 0; h < shape_.heads; ++h) {
-        rotate(q + h * dim, cosines, sines, dim);
-    }
-    bool fine = true;
-    for (int h = 0; h < shape_.kv_heads; ++h) {
-        float* k = k_.data() + (row * shape_.kv_heads + h) * dim;
-        rotate(k, cosines, sines, dim);
-        fine = ops_.to_half(k, dim, cache_.keys(layer, h) + position * dim) && fine;
-        const float* v = v_.data() + (row * shape_.kv_heads + h) * dim;
-        fine = ops_.to_half(v, dim, cache_.values(layer, h) + position * dim) && fine;
-    }
-    if (!fine) {
-        note_fault(layer, 1);
-    }
-}
-
-// One key/value head and up to `per_task` of the queries that read it, rows in order.
-void Model::attend(const Pass& pass, int layer, std::int64_t task, int per_task, int worker) {
-    const int dim = shape_.head_dim;
-    const std::int64_t grouped = shape_.heads / shape_.kv_heads;
-    const std::int64_t queries = pass.rows * grouped;
-    const std::int64_t per_head = (queries + per_task - 1) / per_task;
-    const int head = static_cast<int>(task / per_head);
-    const std::int64_t begin = task % per_head * per_task;
-    const std::int64_t end = std::min(queries, begin + per_task);
-    AttentionQuery list[kQueriesPerTask];
-    for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t row = i / grouped;
-        const std::int64_t at = (row * shape_.heads + head * grouped + i % grouped) * dim;
-        list[i - begin] = {q_.data() + at, attended_.data() + at, pass.start + row + 1};
-    }
-    Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
-    ops_.attention({list, static_cast<int>(end - begin), dim, cache_.keys(layer, head), cache_.values(layer, head),
-                    scratch.scores.data(), round_up(pass.start + pass.rows, kKeyBlock), scratch.block.data(),
-                    scratch.sums.data()});
 }
 
 // Keeps the earliest fault of the pass, whichever worker meets one first.

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -60,10 +61,13 @@ struct Weights {
     Linear head;
 };
 
+struct AttentionScratch; // model_pass.h
+
 class Model {
   public:
     // Throws Failure(Unsupported) for sizes the kernels do not take, Failure(OutOfMemory).
     Model(ModelShape shape, Weights weights, int threads, const Ops& ops);
+    ~Model();
 
     // Appends `count` tokens (1 to kMaxRows). `ids` gets the greedy id after each of the last `head_rows` tokens, and
     // `logits`, unless null, their `vocab` logits each. Throws Failure.
@@ -95,8 +99,8 @@ class Model {
     bool attention_half(const Pass& pass, int worker, int layer);
     bool ffn_half(const Pass& pass, int worker, int layer);
     bool choose(const Pass& pass, int worker);
-    void rotate_and_store(const Pass& pass, int layer, std::int64_t row);
-    void attend(const Pass& pass, int layer, std::int64_t task, int per_task, int worker);
+    void rotate_and_store(const Pass& pass, int layer, std::int64_t begin, std::int64_t end, int worker);
+    void attend(const Pass& pass, int layer, std::int64_t task, std::int64_t per_task, int worker);
     void walk(const Pass& pass, int worker);
     void note_fault(int layer, int place);
     void check_length(const std::string& verb, const std::string& to, std::int64_t length) const;
@@ -122,10 +126,7 @@ class Model {
     std::vector<std::int32_t> quant_sum32_, quant_sum16_;
     LazyPages logits_;
 
-    struct Scratch { // of one worker, for attention
-        std::vector<float> scores, block, sums;
-    };
-    std::vector<Scratch> scratch_;
+    std::vector<std::unique_ptr<AttentionScratch>> scratch_; // of each worker
 };
 
 } // namespace redraft

@@ -13,6 +13,8 @@ namespace redraft {
 
 namespace {
 
+constexpr int kMostQueries = 7;
+
 class Random {
   public:
     std::uint32_t bits() {
@@ -112,21 +114,26 @@ bool rows_match(const Ops& ops, Random& random) {
     return fine && same(a, b) && best_a == best_b;
 }
 
+// Outputs of 1 to kMostQueries queries, so that tiles of every size run; they see 39 keys and more.
 std::vector<float> attend(const Ops& ops, const std::vector<float>& q, const std::vector<std::uint16_t>& kv, int dim) {
-    constexpr int kQueries = 3;
-    std::vector<float> out(static_cast<std::size_t>(kQueries * dim)), scores(kQueries * 128), sums(kQueries);
-    std::vector<float> block(static_cast<std::size_t>(kKeyBlock * dim));
-    AttentionQuery queries[kQueries];
-    for (int i = 0; i < kQueries; ++i) {
-        queries[i] = {q.data() + i * dim, out.data() + i * dim, 75 + 9 * i};
+    const auto size = [&](std::int64_t n) { return static_cast<std::size_t>(n); };
+    std::vector<float> all, out(size(kMostQueries * dim)), scores(kMostQueries * 128), sums(kMostQueries);
+    std::vector<float> block(size(kKeyBlock * dim)), work(size(kMostQueries * (dim + kQueryWork)));
+    AttentionQuery queries[kMostQueries];
+    for (int i = 0; i < kMostQueries; ++i) {
+        queries[i] = {q.data() + i * dim, out.data() + i * dim, 39 + 7 * i};
     }
-    ops.attention({queries, kQueries, dim, kv.data(), kv.data() + 100 * dim, scores.data(), 128, block.data(), sums.data()});
-    return out;
+    for (int count = 1; count <= kMostQueries; ++count) {
+        ops.attention({queries, count, dim, kv.data(), kv.data() + 100 * dim, scores.data(), 128, block.data(),
+                       work.data(), sums.data()});
+        all.insert(all.end(), out.begin(), out.begin() + count * dim);
+    }
+    return all;
 }
 
 bool attention_matches(const Ops& ops, Random& random) {
     constexpr int kDim = 72;
-    const std::vector<float> q = random.numbers(3 * kDim);
+    const std::vector<float> q = random.numbers(kMostQueries * kDim);
     const std::vector<float> source = random.numbers(200 * kDim);
     std::vector<std::uint16_t> a(source.size()), b(source.size());
     const auto n = static_cast<std::int64_t>(source.size());

@@ -68,8 +68,6 @@ static inline float32x4_t exp4(float32x4_t x) {
     return vbslq_f32(vcltq_f32(x, vdupq_n_f32(-87.0f)), vdupq_n_f32(0.0f), result);
 }
 
-static inline Eight exp8(Eight x) { return {exp4(x.low), exp4(x.high)}; }
-
 // All bits set in the lanes that are finite.
 static inline uint32x4_t finite4(float32x4_t x) { return vcaleq_f32(x, vdupq_n_f32(0x1.fffffep+127f)); }
 

@@ -16,8 +16,18 @@ float dot(const float* q, const float* key, int n) {
     return combine_lanes(lanes);
 }
 
-void widen(const std::uint16_t* halves, std::int64_t n, float* out) {
-    for (std::int64_t i = 0; i < n; ++i) {
+// [group][dimension][8 keys] -> [key][dimension]
+void widen_keys(const std::uint16_t* halves, std::int64_t keys, int n, float* out) {
+    for (std::int64_t j = 0; j < keys; ++j) {
+        const std::uint16_t* key = halves + j / kLanes * kLanes * n + j % kLanes;
+        for (int d = 0; d < n; ++d) {
+            out[j * n + d] = half_to_float(key[d * kLanes]);
+        }
+    }
+}
+
+void widen_values(const std::uint16_t* halves, std::int64_t keys, int n, float* out) {
+    for (std::int64_t i = 0; i < keys * n; ++i) {
         out[i] = half_to_float(halves[i]);
     }
 }
@@ -37,15 +47,15 @@ float softmax_terms(float* scores, std::int64_t n) {
 }
 
 // Calls work(query, first key, keys) for every query and every block of keys it sees, the block widened once.
-template <typename Work>
-void walk_blocks(const AttentionCall& call, const std::uint16_t* halves, const Work& work) {
+template <typename Widen, typename Work>
+void walk_blocks(const AttentionCall& call, const std::uint16_t* halves, const Widen& widen, const Work& work) {
     std::int64_t most = 0;
     for (int i = 0; i < call.count; ++i) {
         most = call.queries[i].keys > most ? call.queries[i].keys : most;
     }
     for (std::int64_t first = 0; first < most; first += kKeyBlock) {
         const std::int64_t keys = most - first < kKeyBlock ? most - first : kKeyBlock;
-        widen(halves + first * call.head_dim, keys * call.head_dim, call.block);
+        widen(halves + first * call.head_dim, keys, call.head_dim, call.block);
         for (int i = 0; i < call.count; ++i) {
             const std::int64_t seen = call.queries[i].keys - first;
             if (seen > 0) {
@@ -60,7 +70,7 @@ void walk_blocks(const AttentionCall& call, const std::uint16_t* halves, const W
 void attention(const AttentionCall& call) {
     const int n = call.head_dim;
     const float scaling = 1.0f / std::sqrt(static_cast<float>(n));
-    walk_blocks(call, call.keys, [&](int i, std::int64_t first, std::int64_t keys) {
+    walk_blocks(call, call.keys, widen_keys, [&](int i, std::int64_t first, std::int64_t keys) {
         float* scores = call.scores + i * call.score_stride + first;
         for (std::int64_t j = 0; j < keys; ++j) {
             scores[j] = dot(call.queries[i].q, call.block + j * n, n) * scaling;
@@ -73,7 +83,7 @@ void attention(const AttentionCall& call) {
             call.queries[i].out[d] = 0.0f;
         }
     }
-    walk_blocks(call, call.values, [&](int i, std::int64_t first, std::int64_t keys) {
+    walk_blocks(call, call.values, widen_values, [&](int i, std::int64_t first, std::int64_t keys) {
         const float* terms = call.scores + i * call.score_stride + first;
         float* out = call.queries[i].out;
         for (std::int64_t j = 0; j < keys; ++j) {

@@ -123,7 +123,7 @@ void swiglu(const float* gate, const float* up, std::int64_t n, float* y) {
     const __m256 one = _mm256_set1_ps(1.0f);
     for (std::int64_t i = 0; i < n; i += 8) {
         const __m256 g = _mm256_loadu_ps(gate + i);
-        const __m256 e = exp8(_mm256_xor_ps(g, _mm256_set1_ps(-0.0f)));
+        const __m256 e = exponential_of<Floats8>(_mm256_xor_ps(g, _mm256_set1_ps(-0.0f)));
         const __m256 silu = _mm256_div_ps(g, _mm256_add_ps(one, e));
         _mm256_storeu_ps(y + i, _mm256_mul_ps(silu, _mm256_loadu_ps(up + i)));
     }
@@ -132,7 +132,7 @@ void swiglu(const float* gate, const float* up, std::int64_t n, float* y) {
 void exponential(const float* x, std::int64_t n, float* y) {
     for (std::int64_t i = 0; i < n; i += 8) {
         const __m256i mask = first_lanes(n - i < 8 ? static_cast<int>(n - i) : 8);
-        _mm256_maskstore_ps(y + i, mask, exp8(_mm256_maskload_ps(x + i, mask)));
+        _mm256_maskstore_ps(y + i, mask, exponential_of<Floats8>(_mm256_maskload_ps(x + i, mask)));
     }
 }
 

@@ -229,25 +229,27 @@ Floats attend(const Ops& ops, const Floats& q, const Halves& keys, const Halves&
               std::int64_t positions, int count) {
     const std::int64_t stride = (positions + kKeyBlock - 1) / kKeyBlock * kKeyBlock;
     Floats out(q.size()), scores(size(count * stride)), block(size(kKeyBlock * dim)), sums(size(count));
+    Floats work(size(static_cast<std::int64_t>(count) * (dim + kQueryWork)));
     std::vector<AttentionQuery> queries;
     for (int i = 0; i < count; ++i) {
         const std::int64_t seen = positions - (count - 1 - i) > 0 ? positions - (count - 1 - i) : 1;
         queries.push_back({q.data() + i * dim, out.data() + i * dim, seen});
     }
     ops.attention({queries.data(), count, dim, keys.data(), values.data(), scores.data(), stride, block.data(),
-                   sums.data()});
+                   work.data(), sums.data()});
     return out;
 }
 
 void check_attention(const Ops& ops, Random& random) {
     const Ops& scalar = *usable_variants().back();
-    for (const int dim : {8, 72}) {
+    for (const int dim : {8, 104}) {
         for (const std::int64_t positions : {1, 7, 8, 64, 65, 129}) {
-            for (const int count : {1, 3, 16}) {
+            for (const int count : {1, 2, 3, 4, 5, 6, 20}) {
                 const Floats q = random.numbers(count * dim);
-                Halves keys(size(positions * dim)), values(keys.size());
-                const Floats source = random.numbers(positions * dim);
-                expect(ops.to_half(source.data(), positions * dim, keys.data()), "halves of keys");
+                const std::int64_t in_groups = (positions + kLanes - 1) / kLanes * kLanes;
+                Halves keys(size(in_groups * dim)), values(size(positions * dim));
+                const Floats source = random.numbers(in_groups * dim);
+                expect(ops.to_half(source.data(), in_groups * dim, keys.data()), "halves of keys");
                 expect(scalar.to_half(source.data(), positions * dim, values.data()), "halves of values");
                 expect(same(attend(ops, q, keys, values, dim, positions, count),
                             attend(scalar, q, keys, values, dim, positions, count)),

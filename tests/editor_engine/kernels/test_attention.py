@@ -26,7 +26,7 @@ def problem(positions: int, *, heads: int = 4, kv_heads: int = 2, dim: int = 72)
 
 @pytest.mark.parametrize("isa", VARIANTS)
 @pytest.mark.parametrize("positions", [1, 2, 7, 8, 9, 63, 64, 65, 130])
-@pytest.mark.parametrize("dim", [16, 64, 72])
+@pytest.mark.parametrize("dim", [8, 24, 64, 72, 128])
 def test_the_last_row_equals_its_twin(isa: str, positions: int, dim: int) -> None:
     q, keys, values = problem(positions, dim=dim)
     made = _native.attention(q[-1:], keys, values, positions - 1, isa)

@@ -230,6 +230,7 @@ Floats attend(const Ops& ops, const Floats& q, const std::vector<std::uint16_t>&
     const std::int64_t stride = 3 * kKeyBlock;
     Floats out(q.size()), scores(seen.size() * static_cast<std::size_t>(stride)), sums(seen.size());
     Floats block(static_cast<std::size_t>(kKeyBlock * dim));
+    Floats work(seen.size() * static_cast<std::size_t>(dim + kQueryWork));
     std::vector<AttentionQuery> queries;
     for (std::size_t i = 0; i < seen.size(); ++i) {
         const std::size_t at = i * static_cast<std::size_t>(dim);
@@ -237,14 +238,14 @@ Floats attend(const Ops& ops, const Floats& q, const std::vector<std::uint16_t>&
     }
     const auto count = static_cast<int>(queries.size());
     ops.attention({queries.data(), count, dim, keys.data(), values.data(), scores.data(), stride, block.data(),
-                   sums.data()});
+                   work.data(), sums.data()});
     out.insert(out.end(), sums.begin(), sums.end());
     return out;
 }
 
 void check_attention(const Ops& ops, Random& random) {
     const int dim = random.below(2) == 0 ? 64 * (1 + random.below(2)) : 8 * (1 + random.below(16));
-    std::vector<std::int64_t> seen(static_cast<std::size_t>(1 + random.below(5)));
+    std::vector<std::int64_t> seen(static_cast<std::size_t>(1 + random.below(14)));
     for (std::int64_t& keys : seen) {
         keys = 1 + random.below(3 * kKeyBlock);
     }
