@@ -208,7 +208,8 @@ def edit(
     as_json: bool,
 ) -> None:
     """A session of edits over one file, with drafting and without, compared token by token."""
-    from app.bench.edit_session import run_session, table
+    from app.bench.edit_session import run_session
+    from app.bench.session_figures import table
     from app.bench.turns import own_session, turns_of_file
 
     with answering("edit", as_json) as output:

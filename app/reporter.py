@@ -199,6 +199,7 @@ def stats_fields(stats: Stats) -> dict[str, object]:
             name: {"drafted": drafted, "accepted": accepted} for name, (drafted, accepted) in stats.by_drafter.items()
         },
         "by_provenance": stats.by_provenance,
+        "drafter_s": stats.drafter_s,
         "peak_rss_bytes": stats.peak_rss_bytes,
         "mean_logprob": stats.mean_logprob,
     }

@@ -150,7 +150,11 @@ class Engine:
         reply = self._new_reply(request, tokens)
         choose = Chooser(self._model, Sampling(request.temperature, request.seed), request.score)
         stop_ids = self._tokenizer.stop_ids
-        drafter = self._make_drafter(tokens.prompt, tokens.source, stop_ids) if request.draft else None
+        drafter = None
+        if request.draft:
+            started = self._clock()
+            drafter = self._make_drafter(tokens.prompt, tokens.source, stop_ids)
+            meter.drafter_made(self._clock() - started)
         cached = self._prefixes.enter(tokens.prompt)
         try:
             yield Started(len(tokens.prompt), cached, len(tokens.source))

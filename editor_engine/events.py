@@ -118,6 +118,8 @@ class Stats:
     """Drafter name to (drafted, accepted); empty where the engine does not say."""
     by_provenance: dict[Provenance, int] = field(default_factory=dict)
     """Output tokens of each class; empty where the engine does not say."""
+    drafter_s: float | None = None
+    """Seconds the drafter itself took, its index of the prompt included; None without one."""
     peak_rss_bytes: int | None = None
     mean_logprob: float | None = None
     """Mean log-likelihood of the output under the model, nats per token; None where logits were not scored."""

@@ -5,8 +5,9 @@ the cache, and everything measured there is forgotten before the next measuremen
 measured in turns.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from editor_engine.bench.measure import Spread, ratios
 from editor_engine.errors import RequestError
@@ -14,6 +15,12 @@ from editor_engine.models.target import TargetModel
 
 Clock = Callable[[], float]
 Progress = Callable[[str], None]
+
+BASE_CONTEXT = 1000
+"""Tokens of the prompt whose rate longer ones are compared with."""
+
+PASS_ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+"""Rows of the passes measured by default: every row tile of the kernels and what lies around it."""
 
 
 def check_contexts(model: TargetModel, contexts: Sequence[int], room: int) -> list[int]:
@@ -64,6 +71,12 @@ def prefill_rates(
             rates[context].append(context / (clock() - started))
             progress(f"prefill, run {repeat} of {repeats}: {context} tokens at {rates[context][-1]:.1f} tok/s")
     return {context: Spread(tuple(found)) for context, found in rates.items()}
+
+
+def over_base(rates: Mapping[int, Spread]) -> tuple[int, dict[int, Spread]]:
+    """(base, each longer context's rate over the base's, run by run); the base is BASE_CONTEXT, else the shortest."""
+    base = BASE_CONTEXT if BASE_CONTEXT in rates else min(rates)
+    return base, {context: ratios(found.runs, rates[base].runs) for context, found in rates.items() if context > base}
 
 
 def plain_rates(
@@ -189,11 +202,16 @@ def pass_lines(costs: PassCosts) -> str:
     return "\n".join(lines)
 
 
-def ceiling_here(model: TargetModel, tokens: Sequence[int], rows: Sequence[int], clock: Clock) -> float | None:
-    """The most rows per second of one pass of each number of `rows`, after what is in the cache, which stays.
+def seconds_here(
+    model: TargetModel, tokens: Sequence[int], rows: Sequence[int], rounds: int, clock: Clock
+) -> dict[int, float]:
+    """Rows to the median seconds of a pass of so many, over `rounds` turns, after what is in the cache, which stays.
 
-    Numbers of rows for which the cache has no room are left out; None when none is left.
+    Numbers of rows for which the cache has no room are left out.
     """
     room = min(model.info.context_length - model.length, model.rows)
-    fitting = [count for count in rows if count <= room]
-    return max((count / _pass_seconds(model, tokens[:count], clock) for count in fitting), default=None)
+    found: dict[int, list[float]] = {count: [] for count in rows if count <= room}
+    for _ in range(rounds):
+        for count, seconds in found.items():
+            seconds.append(_pass_seconds(model, tokens[:count], clock))
+    return {count: median(seconds) for count, seconds in found.items()}

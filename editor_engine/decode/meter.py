@@ -31,8 +31,13 @@ class Meter:
         self._first_emission: float | None = None
         self._last_emission = self._started
         self._passes = 0
+        self._drafter_s: float | None = None
         self._drafts: dict[str, tuple[int, int]] = {}
         self._origins: Counter[Provenance] = Counter()
+
+    def drafter_made(self, seconds: float) -> None:
+        """There is a drafter; to index prompt and source took it so long."""
+        self._drafter_s = seconds
 
     def prefill_starts(self, prompt_tokens: int, cached_tokens: int) -> None:
         """The prompt is tokenised; `cached_tokens` of it need no work."""
@@ -49,6 +54,8 @@ class Meter:
         """One pass after the prefill."""
         self._last_emission = self._clock()
         self._passes += 1
+        if self._drafter_s is not None:
+            self._drafter_s += record.drafter_s
         self._count(record.origins)
         if record.draft.drafter is not None:
             drafted, accepted = self._drafts.get(record.draft.drafter, (0, 0))
@@ -75,6 +82,7 @@ class Meter:
             accepted=sum(accepted for _, accepted in self._drafts.values()),
             by_drafter=dict(self._drafts),
             by_provenance=dict(self._origins),
+            drafter_s=self._drafter_s,
             peak_rss_bytes=peak_rss_bytes(),
             mean_logprob=mean_logprob,
         )

@@ -44,6 +44,9 @@ class PassRecord:
     origins: tuple[Origin, ...]
     """One for each emitted token."""
     seconds: float
+    """Of the pass itself, verifying and rewinding included."""
+    drafter_s: float = 0.0
+    """Seconds the drafter took before and after it."""
 
 
 Choose = Callable[[Sequence[int], int], list[int]]
@@ -65,6 +68,7 @@ def speculate(
     """
     last = first
     while sink.wants_more():
+        asked = clock()
         room = min(sink.room, model.rows, model.info.context_length - model.length) - 1
         proposed = drafter.draft(max(room, 0))
         tokens = usable_draft(proposed.tokens, room, model.info.vocab_size, stop_ids)
@@ -83,9 +87,10 @@ def speculate(
             sink.push(token)
             emitted.append(token)
         model.truncate(before + len(emitted))
-        seconds = clock() - started
+        ended = clock()
 
         last = emitted[-1]
         accepted = min(accepted, len(emitted))
-        origins = drafter.observe(draft, accepted, emitted, seconds)
-        yield PassRecord(draft, accepted, tuple(emitted), tuple(origins), seconds)
+        origins = drafter.observe(draft, accepted, emitted, ended - started)
+        drafter_s = started - asked + clock() - ended
+        yield PassRecord(draft, accepted, tuple(emitted), tuple(origins), ended - started, drafter_s)

@@ -166,7 +166,7 @@ def test_edit_compares_drafted_and_plain(tiny: str, tasks: str, capsys: pytest.C
     assert main(["bench", "edit", *options, "--score", "--json"]) == ExitCode.OK
     assert line["mean_logprob"] is None and result(capsys.readouterr().out, "edit")["mean_logprob"] < 0
     assert main(["bench", "edit", *options]) == ExitCode.OK
-    assert "same ids     1 of 1 turns" in capsys.readouterr().out
+    assert "same ids      1 of 1 turns" in capsys.readouterr().out
 
 
 def test_replay_takes_the_tokenizer_of_the_model(tiny: str, tasks: str, capsys: pytest.CaptureFixture[str]) -> None:

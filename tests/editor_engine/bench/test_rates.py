@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from editor_engine.bench.rates import ceiling_here, pass_costs, pass_lines, plain_rates, prefill_rates
+from editor_engine.bench.measure import Spread
+from editor_engine.bench.rates import over_base, pass_costs, pass_lines, plain_rates, prefill_rates, seconds_here
 from editor_engine.errors import RequestError
 from tests.support.fake_model import FakeModel, pseudo_random
 
@@ -41,6 +42,13 @@ def test_prefill_counts_each_length_from_the_empty_cache() -> None:
     # Each length ends a pass that has a head, as a prompt does; no other pass has one.
     ends = {start + rows for start, rows, head in model.heads[2:] if head}
     assert ends == {100, 300} and max(model.passes) == model.rows
+
+
+def test_longer_prompts_are_compared_with_the_base_run_by_run() -> None:
+    rates = {512: Spread((9.0, 9.0)), 1000: Spread((8.0, 4.0)), 8192: Spread((6.0, 2.0))}
+    assert over_base(rates) == (1000, {8192: Spread((0.75, 0.5))})
+    assert over_base({9: Spread((4.0,)), 70: Spread((2.0,))}) == (9, {70: Spread((0.5,))})
+    assert over_base({70: Spread((2.0,))}) == (70, {})
 
 
 def test_plain_steps_are_greedy_and_forgotten() -> None:
@@ -81,18 +89,20 @@ def test_contexts_beyond_the_model_are_refused_before_any_pass() -> None:
     assert model.passes == []
 
 
-def test_the_ceiling_leaves_the_cache_alone() -> None:
+def test_passes_at_this_place_leave_the_cache_alone_and_give_medians() -> None:
     model = TimedModel(lambda rows, context: {1: 1.0, 2: 1.0, 4: 4.0, 8: 2.0}[rows])
     model.forward(TOKENS[:8], head_rows=0)
-    before = list(model.cache)
-    assert ceiling_here(model, TOKENS, (2, 4, 8, 64), model.clock) == 4.0
+    before, slow = list(model.cache), iter([10.0, 0.0])
+    model.before_pass = lambda: setattr(model, "now", model.now + next(slow, 0.0))  # the first pass of 2 is disturbed
+    assert seconds_here(model, TOKENS, (2, 4, 8, 64), 3, model.clock) == {2: 1.0, 4: 4.0, 8: 2.0}
+    assert model.passes[1:] == [2, 4, 8] * 3
     assert model.cache == before
 
 
-def test_without_room_there_is_no_ceiling() -> None:
+def test_without_room_there_is_no_pass() -> None:
     model = TimedModel(lambda rows, context: 1.0, context=9)
     model.forward(TOKENS[:8], head_rows=0)
-    assert ceiling_here(model, TOKENS, (2, 4), model.clock) is None
+    assert seconds_here(model, TOKENS, (2, 4), 3, model.clock) == {}
 
 
 def test_a_cache_smaller_than_a_pass_is_warmed_up_too() -> None:
