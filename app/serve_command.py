@@ -19,6 +19,7 @@ from editor_engine.errors import EngineError
 if TYPE_CHECKING:  # FastAPI and the engine cost 0.8 s that `--help` must not pay
     from editor_engine.server.dispatcher import Progress, ServedEngine
     from editor_engine.server.options import ServeOptions
+    from editor_engine.server.run import Listening
 
 KEY_VARIABLE = "REDRAFT_ENGINE_KEY"
 """The key that clients must show over TCP. From the environment only: a command line is for everybody to see."""
@@ -113,7 +114,8 @@ def _serve(
         if not quiet:
             click.echo(f"redraft: {words}", err=True)
 
-    def on_listening(places: list[str]) -> None:
+    def on_listening(listening: "Listening") -> None:
+        places = listening.places
         say(f"listening on {', '.join(map(shown, places))}; loading {located.id}.")
         if lines:
             lines.write("start", version=_version(), model={"id": located.id}, listening=places, pid=os.getpid())

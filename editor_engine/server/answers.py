@@ -41,22 +41,28 @@ class CompletionAnswer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._dispatcher.job(self._request) as job:
-            leaving = asyncio.create_task(_cancel_when_gone(receive, job))
+            leaving = asyncio.create_task(self._leave_when_gone(receive, job))
             try:
                 if self._stream:
                     await self._send_events(job, send)
-                else:
-                    await JSONResponse(await self._whole(job))(scope, receive, send)
+                elif (whole := await self._whole(job)) is not None:
+                    await JSONResponse(whole)(scope, receive, send)
             finally:
                 leaving.cancel()
 
-    async def _whole(self, job: Job) -> dict[str, Any]:
+    async def _leave_when_gone(self, receive: Receive, job: Job) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._dispatcher.leave(job)
+
+    async def _whole(self, job: Job) -> dict[str, Any] | None:
+        """None: the client has gone."""
         async with aclosing(job.events()) as events:
             async for event in events:
                 self._reply.take(event)
                 if isinstance(event, Finished):
                     return self._reply.completion(event)
-        raise ServerFault(500, "internal", "The engine ended without a word.")
+        return None
 
     async def _send_events(self, job: Job, send: Send) -> None:
         began = False
@@ -78,12 +84,6 @@ class CompletionAnswer(Response):
             await _send_data(send, _json(fault.body()))
         await _send_data(send, b"[DONE]")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _cancel_when_gone(receive: Receive, job: Job) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    job.cancel.set()
 
 
 async def _send_data(send: Send, *data: bytes) -> None:

@@ -174,9 +174,16 @@ async def _http_fault(request: Request, error: Exception) -> JSONResponse:
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"][1:] if not str(part).startswith(("str", "list[")))
-    sentence = f"{where or 'The body'}: {first['msg']}."
-    return answer(ServerFault(400, "request", sentence, param=where or None))
+    *path, last = first["loc"][1:] or ("",)
+    # Between names of fields pydantic names the alternative of a union that it tried; a name from the request is last.
+    names = [part for part in path if not _is_alternative(part)]
+    names += [last] if first["type"] == "extra_forbidden" or not _is_alternative(last) else []
+    where = ".".join(map(str, names)).encode("utf-8", "backslashreplace").decode("utf-8")
+    return answer(ServerFault(400, "request", f"{where or 'The body'}: {first['msg']}.", param=where or None))
+
+
+def _is_alternative(part: str | int) -> bool:
+    return isinstance(part, str) and (part == "str" or not part.isidentifier())
 
 
 def _without_422(description: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ in it is passed over.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from editor_engine.requests import CompletionRequest, Message
 from editor_engine.server.faults import ServerFault
@@ -21,7 +21,17 @@ _Label = Annotated[str, Field(max_length=512)]
 """For whoever keeps the client's books: accepted, and of no effect here."""
 
 
-_StopText = Annotated[str, Field(min_length=1, max_length=1024)]
+def _whole_text(text: str) -> str:
+    """JSON can spell half a character; no file has one and no tokenizer takes it."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"character {error.start + 1} is half of a surrogate pair") from None
+    return text
+
+
+_Text = Annotated[str, AfterValidator(_whole_text)]
+_StopText = Annotated[_Text, Field(min_length=1, max_length=1024)]
 
 
 class _Strict(BaseModel):
@@ -32,10 +42,10 @@ class TextPart(_Strict):
     """A piece of a message."""
 
     type: Literal["text"]
-    text: str
+    text: _Text
 
 
-Content = str | list[TextPart]
+Content = _Text | list[TextPart]
 
 
 class ChatMessage(_Strict):
@@ -74,13 +84,13 @@ class RedraftObject(_Strict):
     With it, a stream carries the engine's events, each under `redraft` of its chunk.
     """
 
-    prefill: str = Field(default="", description="Opening of the reply: part of the prompt, never output.")
-    source: str = Field(default="", description="Text the reply is expected to follow; the same as `prediction`.")
+    prefill: _Text = Field(default="", description="Opening of the reply: part of the prompt, never output.")
+    source: _Text = Field(default="", description="Text the reply is expected to follow; the same as `prediction`.")
     source_line: int = Field(
         default=1, ge=1, le=2**31 - 1, description="1-based line of the source's first line in its file."
     )
-    stop_line: str | None = Field(default=None, description="The first output line equal to it ends the reply.")
-    anchor: list[str] = Field(default=[], description="Lines that, emitted one after the other, end the reply.")
+    stop_line: _Text | None = Field(default=None, description="The first output line equal to it ends the reply.")
+    anchor: list[_Text] = Field(default=[], description="Lines that, emitted one after the other, end the reply.")
     anchor_blank_lines: _Count = Field(
         default=0, description="Blank lines right before the anchor that are dropped with it."
     )

@@ -215,7 +215,7 @@ class Dispatcher:
         try:
             yield job
         finally:
-            self._leave(job)
+            self.leave(job)
 
     def _enter(self, request: CompletionRequest) -> Job:
         if self._stopping:
@@ -228,12 +228,13 @@ class Dispatcher:
         self._wake.set()
         return job
 
-    def _leave(self, job: Job) -> None:
+    def leave(self, job: Job) -> None:
+        """Nobody waits for this job any more; its events end. Safe to call twice, and after its end."""
         job.cancel.set()
-        if job.started_at is None:
-            with contextlib.suppress(ValueError):  # it was refused by `stop` meanwhile
-                self._waiting.remove(job)
-                self._on_end(job)
+        if job in self._waiting:
+            self._waiting.remove(job)
+            job.end()
+            self._on_end(job)
 
     async def count(self, request: CompletionRequest) -> tuple[int, int]:
         """(prompt tokens, source tokens), also while another request runs. Raises ServerFault."""

@@ -11,10 +11,12 @@ import contextlib
 import logging
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -42,6 +44,16 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True)
+class Listening:
+    """A server that clients can connect to."""
+
+    places: list[str]
+    """Path of the socket, URL of the TCP address."""
+    stop: Callable[[], object]
+    """Ask it to stop, as SIGTERM does; from any thread."""
+
+
+@dataclass(frozen=True)
 class Hosting:
     """What is served, and what is told meanwhile."""
 
@@ -50,13 +62,16 @@ class Hosting:
     """Runs once, on the engine's thread."""
     log: Path | None
     """File of the log; None keeps none."""
-    on_listening: Callable[[list[str]], None] = lambda places: None
-    """Told the addresses, once a client may connect."""
+    on_listening: Callable[[Listening], None] = lambda listening: None
     on_ready: Callable[[ServedEngine], None] = lambda engine: None
+    """Told of the engine once it is loaded."""
 
 
 def serve(options: ServeOptions, hosting: Hosting) -> Ending:
-    """Serve until a signal or the idle limit; on the main thread. Raises EngineError when it cannot begin."""
+    """Serve until it is asked to stop or has been idle too long. Raises EngineError when it cannot begin.
+
+    On the main thread SIGTERM and SIGINT ask it to stop; a second one does not wait for what runs.
+    """
     with listening(options) as sockets, contextlib.closing(EventLog(hosting.log)) as log, _uvicorn_into(log):
         return asyncio.run(_Server(options, hosting, log).run(sockets))
 
@@ -80,14 +95,17 @@ class _Server:
         """From the first request that may come to the last answer."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: self._log.fault(context.get("exception") or Exception()))
-        loop.add_signal_handler(signal.SIGTERM, self._end, Ending.TERMINATED)
-        loop.add_signal_handler(signal.SIGINT, self._end, Ending.INTERRUPTED)
+        if threading.current_thread() is threading.main_thread():  # Python lets no other thread have signals
+            loop.add_signal_handler(signal.SIGTERM, self._end, Ending.TERMINATED)
+            loop.add_signal_handler(signal.SIGINT, self._end, Ending.INTERRUPTED)
         engine = asyncio.create_task(self._dispatcher.run())
         http = asyncio.create_task(self._web.serve(sockets))
         try:
             await self._web.accepting(http)
             self._log.say("start", model=self._hosting.model_id)
-            self._hosting.on_listening([_address(place) for place in sockets])
+            places = [_address(place) for place in sockets]
+            stop = partial(loop.call_soon_threadsafe, self._end, Ending.TERMINATED)
+            self._hosting.on_listening(Listening(places, stop))
             await self._until_stopped(engine, http)
         finally:
             self._web.should_exit = True

@@ -1,0 +1,384 @@
+"""The server as clients meet it: answers, streams, refusals, the queue, and what happens when a client goes away."""
+
+import json
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from editor_engine import errors
+from editor_engine.events import Finished, Text
+from editor_engine.server.options import ServeOptions
+from editor_engine.server.run import Ending
+from editor_engine.wire import EXTENSION_FIELDS, event_from_json, identity_from_json
+from tests.support.served_engine import MODEL, PATIENCE_S, EchoEngine, chat, data_of, live_server, tcp
+
+CHAT = "/v1/chat/completions"
+
+
+def test_a_completion_is_the_reply_with_its_figures() -> None:
+    with live_server(EchoEngine(), tcp()) as server, server.client() as client:
+        answer = client.post(CHAT, json=chat("one two three", max_tokens=2))
+    assert answer.status_code == 200
+    whole = answer.json()
+    assert whole["object"] == "chat.completion"
+    assert whole["model"] == MODEL
+    assert whole["choices"] == [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "one two ", "refusal": None},
+            "logprobs": None,
+            "finish_reason": "length",
+        }
+    ]
+    assert whole["usage"]["prompt_tokens"] == 3
+    assert whole["usage"]["completion_tokens"] == 2
+    assert "redraft" not in whole
+
+
+def test_a_stream_says_the_same_in_pieces() -> None:
+    with live_server(EchoEngine(), tcp()) as server, server.client() as client:
+        body = chat("one two three", stream=True, stream_options={"include_usage": True})
+        with client.stream("POST", CHAT, json=body) as answer:
+            assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+            chunks = data_of(answer.iter_lines())
+        whole = client.post(CHAT, json=chat("one two three")).json()
+    assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
+    assert len({chunk["id"] for chunk in chunks}) == 1
+    deltas = [choice for chunk in chunks for choice in chunk["choices"]]
+    assert deltas[0]["delta"] == {"role": "assistant", "content": ""}
+    assert "".join(choice["delta"].get("content", "") for choice in deltas) == "one two three "
+    assert [choice["finish_reason"] for choice in deltas] == [None] * 4 + ["stop"]
+    assert chunks[-1]["choices"] == []
+    assert chunks[-1]["usage"] == whole["usage"]
+    assert not any("redraft" in chunk for chunk in chunks)
+
+
+def test_a_client_of_ours_gets_every_event() -> None:
+    engine = EchoEngine()
+    with live_server(engine, tcp()) as server, server.client() as client:
+        with client.stream("POST", CHAT, json=chat("one two", stream=True, redraft={})) as answer:
+            chunks = data_of(answer.iter_lines())
+        whole = client.post(CHAT, json=chat("one two", redraft={})).json()
+    events = [event_from_json(chunk["redraft"]) for chunk in chunks if "redraft" in chunk]
+    assert events == list(engine.complete(engine.requests[0]))
+    assert "".join(event.text for event in events if isinstance(event, Text)) == "one two "
+    assert event_from_json(whole["redraft"]) == events[-1]
+    assert isinstance(events[-1], Finished)
+
+
+def test_the_request_arrives_as_it_was_meant() -> None:
+    engine = EchoEngine()
+    extension = {
+        "prefill": "```python\n",
+        "source": "a = 1\n",
+        "source_line": 7,
+        "stop_line": "```",
+        "anchor": ["b = 2"],
+        "anchor_blank_lines": 2,
+        "score": True,
+        "draft": False,
+    }
+    assert set(extension) == set(EXTENSION_FIELDS)
+    body = chat("x", max_completion_tokens=5, temperature=0.5, seed=-1, stop="END", redraft=extension)
+    body["messages"].insert(
+        0, {"role": "developer", "content": [{"type": "text", "text": t} for t in ("Be ", "brief.")]}
+    )
+    with live_server(engine, tcp()) as server, server.client() as client:
+        assert client.post(CHAT, json=body).status_code == 200
+    (request,) = engine.requests
+    assert {name: getattr(request, name) for name in extension} == {**extension, "anchor": ("b = 2",)}
+    assert [(message.role, message.content) for message in request.messages] == [("system", "Be brief."), ("user", "x")]
+    assert (request.max_tokens, request.temperature, request.seed, request.stop) == (5, 0.5, 2**64 - 1, ("END",))
+
+
+def test_left_out_fields_mean_greedy_and_as_long_as_fits() -> None:
+    engine = EchoEngine()
+    with live_server(engine, tcp()) as server, server.client() as client:
+        client.post(CHAT, json=chat("x", prediction={"type": "content", "content": "old text"}))
+    (request,) = engine.requests
+    assert (request.temperature, request.seed, request.stop, request.draft) == (0.0, 0, (), True)
+    assert request.max_tokens >= engine.info.context_length
+    assert request.source == "old text"
+
+
+def test_prediction_tokens_are_counted_as_openai_means_them() -> None:
+    with live_server(EchoEngine(), tcp()) as server, server.client() as client:
+        answer = client.post(CHAT, json=chat("x", prediction={"type": "content", "content": "four words of it"}))
+    details = answer.json()["usage"]["completion_tokens_details"]
+    assert details == {"accepted_prediction_tokens": 0, "rejected_prediction_tokens": 4}
+    assert answer.json()["usage"]["completion_tokens"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"redraft": {"colour": 1}}, "redraft.colour"),
+        ({"redraft": {"fidelity": "loose"}}, "redraft.fidelity"),
+        ({"colour": 1}, "colour"),
+        ({"n": 2}, "n"),
+        ({"top_p": 0.9}, "top_p"),
+        ({"logprobs": True}, "logprobs"),
+        ({"tools": [{}]}, "tools"),
+        ({"frequency_penalty": 0.1}, "frequency_penalty"),
+        ({"response_format": {"type": "json_object"}}, "response_format.type"),
+        ({"temperature": -1}, "temperature"),
+        ({"temperature": 3}, "temperature"),
+        ({"max_tokens": -1}, "max_tokens"),
+        ({"max_tokens": True}, "max_tokens"),
+        ({"max_tokens": "5"}, "max_tokens"),
+        ({"max_tokens": 5, "max_completion_tokens": 6}, "max_tokens"),
+        ({"stop": ["a"] * 17}, "stop"),
+        ({"stop": ""}, "stop"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0.role"),
+        ({"messages": [{"role": "user", "content": "\ud800"}]}, "messages.0.content"),
+        ({"prediction": {"type": "content", "content": "a"}, "redraft": {"source": "b"}}, "prediction"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_by_name(change: dict[str, object], param: str) -> None:
+    engine = EchoEngine()
+    with live_server(engine, tcp()) as server, server.client() as client:
+        answer = client.post(
+            CHAT, content=json.dumps(chat("x", **change)), headers={"content-type": "application/json"}
+        )
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert error["type"] == "invalid_request_error"
+    assert error["param"] == param
+    assert engine.asked == []
+
+
+@pytest.mark.parametrize(
+    "defaults",
+    [
+        {"n": 1, "top_p": 1, "frequency_penalty": 0, "presence_penalty": 0.0, "logit_bias": {}, "logprobs": False},
+        {"tools": [], "tool_choice": "none", "response_format": {"type": "text"}, "store": False, "user": "me"},
+        {name: None for name in ("n", "top_p", "tools", "stop", "seed", "temperature", "max_tokens", "redraft")},
+    ],
+)
+def test_fields_that_ask_for_nothing_are_accepted(defaults: dict[str, object]) -> None:
+    with live_server(EchoEngine(), tcp()) as server, server.client() as client:
+        assert client.post(CHAT, json=chat("x", **defaults)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (errors.ContextOverflowError("Too long."), 400, "context_length_exceeded"),
+        (errors.RequestError("No."), 400, "request"),
+        (errors.OutOfMemoryError("Full."), 503, "out_of_memory"),
+        (errors.NumericsError("NaN."), 500, "numerics"),
+        (MemoryError(), 503, "out_of_memory"),
+        (ZeroDivisionError("the words of it"), 500, "internal"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_failure_is_an_answer_and_the_next_request_runs(
+    error: BaseException, status: int, code: str, stream: bool
+) -> None:
+    engine = EchoEngine()
+    with live_server(engine, tcp()) as server, server.client() as client:
+        engine.failure = error
+        answer = client.post(CHAT, json=chat("x", stream=stream))
+        if stream:  # it came after the first event
+            assert answer.status_code == 200
+            said: Any = data_of(iter(answer.text.splitlines()))[-1]
+        else:
+            assert answer.status_code == status
+            said = answer.json()
+        assert said["error"]["code"] == code
+        assert "the words of it" not in answer.text
+        assert client.post(CHAT, json=chat("x")).status_code == 200
+
+
+def test_facts(tmp_path: Path) -> None:
+    engine = EchoEngine()
+    with live_server(engine, tcp()) as server, server.client() as client:
+        assert [model["id"] for model in client.get("/v1/models").json()["data"]] == [MODEL]
+        assert client.get(f"/v1/models/{MODEL}").json()["id"] == MODEL
+        assert client.get("/v1/models/other").json()["error"]["code"] == "model_not_found"
+        assert client.post(CHAT, json={**chat("x"), "model": "other"}).status_code == 404
+        health = client.get("/health").json()
+        assert health["status"] == "ready"
+        identity = identity_from_json(health["engine"])
+        assert (identity.sha256, identity.contract_version, identity.notes) == ("e" * 64, 1, ("a note",))
+        assert identity.version == health["version"]
+        counts = client.post("/v1/redraft/count", json=chat("a b c", redraft={"source": "d e"})).json()
+        assert counts == {"prompt_tokens": 3, "source_tokens": 2}
+        client.post(CHAT, json=chat("x y"))
+        metrics = client.get("/metrics").text
+        assert 'redraft_requests_total{outcome="stop"} 1.0' in metrics
+        assert "redraft_output_tokens_total 2.0" in metrics
+        assert 'redraft_state{state="ready"} 1.0' in metrics
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/v1/chat/completions/", "/v1/completions"])
+def test_other_paths_are_404_in_the_same_shape(path: str) -> None:
+    with live_server(EchoEngine(), tcp()) as server, server.client() as client:
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "http")
+        wrong = client.get(CHAT)
+        assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+
+
+def test_health_and_counts_answer_while_a_request_runs_and_requests_run_in_order() -> None:
+    engine = EchoEngine(hold_at=1)
+    with live_server(engine, tcp(queue=3)) as server, server.client() as client:
+        threads, answers = [], {}
+
+        def ask(text: str) -> None:
+            answers[text] = client.post(CHAT, json=chat(text)).json()["choices"][0]["message"]["content"]
+
+        for number, text in enumerate(("a b", "c d", "e f", "g h")):
+            threads.append(threading.Thread(target=ask, args=(text,)))
+            threads[-1].start()
+            if number == 0:
+                assert engine.held.wait(PATIENCE_S)
+            else:  # in the queue before the next one comes
+                while client.get("/health").json()["waiting"] < number:
+                    pass
+        assert client.get("/health").json()["status"] == "busy"
+        assert client.post("/v1/redraft/count", json=chat("a b c")).json()["prompt_tokens"] == 3
+        refused = client.post(CHAT, json=chat("one too many"))
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
+        assert int(refused.headers["retry-after"]) >= 1
+        engine.hold_at = None
+        engine.release.set()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+    assert answers == {text: text + " " for text in ("a b", "c d", "e f", "g h")}
+    assert engine.asked == ["a b", "c d", "e f", "g h"]
+
+
+@pytest.mark.parametrize("hold_at", [0, 1])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_goes_away_stops_its_request(hold_at: int, stream: bool) -> None:
+    engine = EchoEngine(hold_at)
+    with live_server(engine, tcp()) as server:
+        with server.client() as client:
+            sock = _raw_request(server.url, chat("left alone", stream=stream))
+            assert engine.held.wait(PATIENCE_S)
+            sock.close()
+            engine.hold_at = None
+            assert client.post(CHAT, json=chat("next")).status_code == 200
+    assert engine.cancelled == ["left alone"]
+    assert engine.asked == ["left alone", "next"]
+
+
+def test_a_client_that_goes_away_while_it_waits_never_runs() -> None:
+    engine = EchoEngine(hold_at=0)
+    with live_server(engine, tcp()) as server, server.client() as client:
+        first = _raw_request(server.url, chat("first"))
+        assert engine.held.wait(PATIENCE_S)
+        second = _raw_request(server.url, chat("second"))
+        while client.get("/health").json()["waiting"] < 1:
+            pass
+        second.close()
+        while client.get("/health").json()["waiting"] > 0:
+            pass
+        engine.hold_at = None
+        first.close()
+        assert client.post(CHAT, json=chat("third")).status_code == 200
+    assert engine.asked == ["first", "third"]
+
+
+def test_a_request_is_cut_at_the_time_limit() -> None:
+    engine = EchoEngine(hold_at=1)
+    with live_server(engine, tcp(request_s=0.05)) as server, server.client() as client:
+        answer = client.post(CHAT, json=chat("too slow"))
+        assert (answer.status_code, answer.json()["error"]["code"]) == (504, "time_limit")
+        streamed = data_of(iter(client.post(CHAT, json=chat("too slow", stream=True)).text.splitlines()))
+        assert streamed[-1]["error"]["code"] == "time_limit"
+    assert engine.cancelled == ["too slow", "too slow"]
+
+
+def test_a_stop_lets_the_running_request_finish_and_refuses_the_others() -> None:
+    engine = EchoEngine(hold_at=1)
+    with live_server(engine, tcp(grace_s=PATIENCE_S)) as server, server.client() as client:
+        answers: list[Any] = []
+        threads = [
+            threading.Thread(target=lambda text=text: answers.append((text, client.post(CHAT, json=chat(text)))))
+            for text in ("runs on", "waits")
+        ]
+        threads[0].start()
+        assert engine.held.wait(PATIENCE_S)
+        threads[1].start()
+        while client.get("/health").json()["waiting"] < 1:
+            pass
+        server.stop()
+        threads[1].join(PATIENCE_S)
+        assert client.get("/health").json()["status"] == "stopping"
+        assert client.post(CHAT, json=chat("late")).json()["error"]["code"] == "stopping"
+        engine.release.set()
+        threads[0].join(PATIENCE_S)
+    by_text = dict(answers)
+    assert by_text["runs on"].json()["choices"][0]["message"]["content"] == "runs on "
+    assert (by_text["waits"].status_code, by_text["waits"].json()["error"]["code"]) == (503, "stopping")
+    assert server.ending is Ending.TERMINATED
+
+
+def test_a_stop_cuts_a_request_that_outlasts_the_grace() -> None:
+    engine = EchoEngine(hold_at=1)
+    with live_server(engine, tcp(grace_s=0.05)) as server, server.client() as client:
+        answers: list[Any] = []
+        thread = threading.Thread(target=lambda: answers.append(client.post(CHAT, json=chat("goes on"))))
+        thread.start()
+        assert engine.held.wait(PATIENCE_S)
+        server.stop()
+        thread.join(PATIENCE_S)
+    assert answers[0].json()["error"]["code"] == "stopping"
+    assert engine.cancelled == ["goes on"]
+
+
+def test_health_tells_of_the_load_and_requests_wait_for_it() -> None:
+    engine, proceed = EchoEngine(), threading.Event()
+
+    def load(progress: Any) -> EchoEngine:
+        progress(3, 10)
+        assert proceed.wait(PATIENCE_S)
+        return engine
+
+    with live_server(load, tcp(), ready=False) as server, server.client() as client:
+        while (health := client.get("/health").json())["loading"] is None:
+            pass
+        assert health["status"] == "loading"
+        assert health["loading"] == {"done": 3, "total": 10}
+        assert health["engine"] is None
+        assert client.post("/v1/redraft/count", json=chat("x")).status_code == 503
+        answers: list[Any] = []
+        thread = threading.Thread(target=lambda: answers.append(client.post(CHAT, json=chat("early"))))
+        thread.start()
+        while client.get("/health").json()["waiting"] < 1:
+            pass
+        proceed.set()
+        thread.join(PATIENCE_S)
+        assert answers[0].status_code == 200
+        assert client.get("/health").json()["loading"] is None
+
+
+def test_a_load_that_fails_ends_the_server_with_its_reason() -> None:
+    def load(progress: Any) -> EchoEngine:
+        raise errors.ModelFileError("The file is damaged.")
+
+    with live_server(load, tcp()) as server:
+        pass
+    assert isinstance(server.ending, errors.ModelFileError)
+
+
+def test_the_idle_limit_ends_the_server() -> None:
+    options = ServeOptions(port=0, idle_s=0.1)
+    with live_server(EchoEngine(), options, ready=False) as server:
+        server.thread.join(PATIENCE_S)
+    assert server.ending is Ending.IDLE
+
+
+def _raw_request(url: str, body: dict[str, Any]) -> socket.socket:
+    host, port = url.removeprefix("http://").split(":")
+    content = json.dumps(body).encode()
+    sock = socket.create_connection((host, int(port)))
+    head = ["Host: 127.0.0.1", "Content-Type: application/json", f"Content-Length: {len(content)}"]
+    sock.sendall("\r\n".join([f"POST {CHAT} HTTP/1.1", *head, "", ""]).encode() + content)
+    return sock
