@@ -1,5 +1,6 @@
 """`redraft [FILE]`: options in, the terminal UI run, exit code out."""
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -31,11 +32,14 @@ def ui(
     """Edit FILE in the terminal UI; without FILE, choose one there."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("The terminal UI needs a terminal; `redraft edit FILE -i TEXT` works without one.")
-    # Deferred: textual costs 0.3 s that no other command must pay.
     from app.settings import load_settings
-    from app.tui.app import RedraftApp, UiOptions
+    from app.tui.look import choose_look, tell_textual
 
     settings = load_settings()
+    look = choose_look(settings, os.environ)
+    tell_textual(look, os.environ)
+    # Deferred: textual costs 0.3 s that no other command must pay, and reads what it is told when it is imported.
+    from app.tui.app import RedraftApp, UiOptions
 
     def connect(chosen: str | None) -> "EngineClient":
         from app.clients.in_process import native_client
@@ -48,7 +52,8 @@ def ui(
         draft=settings.draft if no_draft is None else not no_draft,
         strict=settings.strict if strict is None else strict,
         keys=dict(settings.keys),
+        theme=look.theme,
     )
     app = RedraftApp(options, connect)
-    app.run(mouse=not no_mouse)
+    app.run(mouse=look.mouse and not no_mouse)
     return app.return_code or 0

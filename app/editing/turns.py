@@ -74,6 +74,10 @@ class Turns:
         """The newest turn ended without a proposal."""
         return self._with(replace(self._newest(), failure=sentence, review=None))
 
+    def again(self) -> "Turns":
+        """The newest turn goes on after it had failed."""
+        return self._with(replace(self._newest(), failure=None))
+
     def decided(self, review: Review) -> "Turns":
         """What was decided about the newest turn."""
         return self._with(replace(self._newest(), review=review))

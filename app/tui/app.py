@@ -8,9 +8,8 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from textual.app import App, SuspendNotSupported
 from textual.binding import BindingType
 from textual.worker import Worker, WorkerState
 
@@ -18,10 +17,10 @@ from app.crash_report import write_report
 from app.editing.document import open_document
 from app.engine_client import EngineClient
 from app.errors import AppError
-from app.external_editor import edit_text
-from app.terminal_text import visible
+from app.recall import remember_file
 from app.tui.actions import Place, bindings, keymap
 from app.tui.edit_worker import EditWorker
+from app.tui.screen_actions import ScreenActions
 from app.tui.screens.workspace import WorkspaceScreen
 from app.tui.widgets.crash_dialog import CrashDialog
 
@@ -39,12 +38,14 @@ class UiOptions:
     strict: bool = False
     keys: Mapping[str, str] = field(default_factory=dict)
     """Action id to keys, as in the settings."""
+    theme: str = "redraft-dark"
+    """Name of a theme."""
 
 
-class RedraftApp(App[None]):
+class RedraftApp(ScreenActions):
     """Redraft in a terminal."""
 
-    CSS_PATH = "redraft.tcss"
+    CSS_PATH = ["redraft.tcss", "screens.tcss"]  # noqa: RUF012  # Textual declares it without ClassVar
     TITLE = "Redraft"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.APP)]
     ENABLE_COMMAND_PALETTE = False
@@ -58,7 +59,7 @@ class RedraftApp(App[None]):
         self.options = options
         self.connect = connect
         self._clock = clock
-        self._keys = keymap(options.keys)
+        self.keys = keymap(options.keys)
         self._model: str | None = None
         self.workspace = WorkspaceScreen(self._worker(None), draft=options.draft, strict=options.strict)
 
@@ -66,10 +67,12 @@ class RedraftApp(App[None]):
         return EditWorker(self.connect(model), lambda message: self.workspace.post_message(message), self._clock)
 
     def on_mount(self) -> None:
-        self.set_keymap(self._keys)
+        self.set_keymap(self.keys)
+        self.theme = self.options.theme
         self.push_screen(self.workspace)
         if self.options.file is not None:
             self.call_after_refresh(self.open_path, self.options.file)
+        self.call_after_refresh(self.offer_left, self.options.file)
 
     def open_path(self, path: str) -> None:
         """Open a file in the workspace, or say why not."""
@@ -78,6 +81,7 @@ class RedraftApp(App[None]):
         except AppError as error:
             self.tell(str(error), "error")
         else:
+            remember_file(path)
             self.workspace.open(document)
 
     def use_model(self, model: str | None) -> None:
@@ -93,21 +97,6 @@ class RedraftApp(App[None]):
         self.workspace.run_broke("The engine did not answer and was given up; nothing was changed.")
         self.use_model(self._model)
 
-    def edit_outside(self, text: str, suffix: str) -> str | None:
-        """A text as the user's editor left it; None, and a sentence, where that did not work."""
-        try:
-            with self.suspend():
-                return edit_text(text, suffix)
-        except SuspendNotSupported:
-            self.tell("This terminal cannot be handed to an editor.", "error")
-        except AppError as error:
-            self.tell(str(error), "error")
-        return None
-
-    def tell(self, sentence: str, severity: Literal["information", "warning", "error"] = "information") -> None:
-        """Say one sentence."""
-        self.notify(visible(sentence), severity=severity, markup=False)
-
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """A worker that failed has found a fault of ours: what a user can cause is an AppError and was told already."""
         error = event.worker.error
@@ -115,7 +104,3 @@ class RedraftApp(App[None]):
             report = "".join(traceback.format_exception(error))
             self.push_screen(CrashDialog(f"{type(error).__name__}: {error}", report, write_report(report)))
             self.workspace.run_broke(str(error))
-
-    async def action_quit(self) -> None:
-        await self.workspace.worker.close()
-        self.exit()

@@ -5,17 +5,19 @@ the newest; what it interrupts has stopped before it begins.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from textual.message import Message
 
+from app.editing.again import continue_plan, redo_order
+from app.editing.diff import Hunk
 from app.editing.document import Document
 from app.editing.figures import FigureKeeper
-from app.editing.pipeline import EditOrder, Proposal, Replied, live_diff, plan_edit, run_edit
+from app.editing.pipeline import EditOrder, EditPlan, Proposal, Replied, live_diff, plan_edit, run_edit
 from app.editing.warm import warm_request
 from app.engine_client import EngineClient
-from app.errors import AppError, InterruptedByUserError
+from app.errors import AppError
 from app.rates import last_rates, remember_rates
 from app.tui.messages import (
     Counted,
@@ -84,12 +86,27 @@ class EditWorker:
 
     async def edit(self, document: Document, order: EditOrder) -> None:
         """One edit, from the order to a proposal or a sentence."""
+        await self._run(lambda: plan_edit(document, order, self._client))
+
+    async def go_on(self, plan: EditPlan, text: str) -> None:
+        """Go on with a reply that ended too early; `text` is all it said."""
+        await self._run(lambda: continue_plan(plan, text, self._client))
+
+    async def redo(self, plan: EditPlan, hunk: Hunk, note: str) -> None:
+        """Do one hunk of what the plan led to anew, as the note says."""
+
+        async def planned() -> EditPlan:
+            return await plan_edit(plan.document, redo_order(plan, hunk, note), self._client)
+
+        await self._run(planned)
+
+    async def _run(self, make_plan: Callable[[], Awaitable[EditPlan]]) -> None:
         cancel = self._begin()
         stats: Stats | None = None
         updates = _Updates(self._post, self._clock)
         try:
             async with self._turn:
-                plan = await plan_edit(document, order, self._client)
+                plan = await make_plan()
                 rates, live = last_rates(plan.engine), live_diff(plan)
                 self._post(EditPlanned(plan, live, None if rates is None else rates.seconds(plan.budget)))
                 async with aclosing(run_edit(plan, self._client, cancel, live)) as events:
@@ -105,9 +122,6 @@ class EditWorker:
         except AppError as error:
             updates.flush()
             self._post(EditFailed(error, stats))
-        except asyncio.CancelledError:
-            self._post(EditFailed(InterruptedByUserError("Cancelled; nothing was changed."), stats))
-            raise
         finally:
             updates.close()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
+from app.editing.diff import Hunk
 from app.editing.document import Document
 from app.editing.figures import LineAcceptance, RunFigures
 from app.editing.live import LiveDiff
@@ -130,6 +131,22 @@ class ReviewChanged(Message):
     """A decision was made, taken back, or changed."""
 
     review: Review
+
+
+@dataclass
+class RedoHunk(Message):
+    """The user wants one hunk of the review done anew."""
+
+    index: int
+    """1-based, in the review."""
+    hunk: Hunk
+    note: str
+    """What to do otherwise."""
+
+
+@dataclass
+class ContinueReply(Message):
+    """The user wants a reply that ended too early to go on."""
 
 
 # --- from the watch over the file -------------------------------------------------------------------------------------

@@ -6,14 +6,18 @@ Knows nothing of what is tested. Invariant: when `settle` returns, no worker run
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+from textual.app import App
 from textual.pilot import Pilot
 from textual.worker import WorkerFailed
 
+from app.editing.review import Decision
 from app.engine_client import EngineClient
 from app.tui.app import RedraftApp, UiOptions
+from app.tui.messages import ReviewChanged
 from app.tui.screens.workspace import WorkspaceScreen
+from app.tui.widgets.diff_view import DiffView
 from tests.support.scripted_client import ScriptedClient
 
 WIDE, NARROW = (120, 40), (80, 24)
@@ -58,15 +62,27 @@ class Session:
         await self.type(instruction)
         await self.press("enter")
 
+    async def accept_all(self) -> None:
+        """Decide every hunk for it, as the review tells the workspace."""
+        review = self.workspace.query_one(DiffView).review
+        assert review is not None
+        self.workspace.post_message(ReviewChanged(review.decide_rest(Decision.ACCEPTED)))
+        await self.settle()
+
     def shown(self) -> str:
         """The screen as text, line by line."""
-        width, height = self.app.size
-        lines = self.app.screen._compositor.render_strips()[:height]
-        return "\n".join("".join(segment.text for segment in line)[:width].rstrip() for line in lines)
+        return screen_text(self.app)
 
     def said(self) -> list[str]:
         """What was said in passing, oldest first."""
         return [note.message for note in self.app._notifications]
+
+
+def screen_text(app: App[Any]) -> str:
+    """What an app's screen shows, line by line."""
+    width, height = app.size
+    lines = app.screen._compositor.render_strips()[:height]
+    return "\n".join("".join(segment.text for segment in line)[:width].rstrip() for line in lines)
 
 
 def drive(

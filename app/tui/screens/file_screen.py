@@ -121,6 +121,13 @@ class FileScreen(Screen[None]):
         except AppError as error:
             self.tell(str(error), "error")
 
+    def discard(self) -> None:
+        """Forget what is undecided: the user does not want it at the next start."""
+        try:
+            self._keeper.forget()
+        except AppError as error:
+            self.tell(str(error), "error")
+
     # --- the file on disk ---------------------------------------------------------------------------------------------
 
     async def look_again(self) -> None:

@@ -4,6 +4,7 @@ Knows which message leads to which call. The edit is `app.editing`, the engine `
 Invariant: one run at a time, and whatever ends it, the screen is ready for the next.
 """
 
+from collections.abc import Coroutine
 from dataclasses import replace
 from typing import ClassVar
 
@@ -14,9 +15,8 @@ from textual.containers import Horizontal
 from textual.widgets import Footer
 
 from app.editing.live import LiveDiff
-from app.editing.pipeline import EditOrder
+from app.editing.pipeline import EditOrder, EditPlan
 from app.editing.region import Region
-from app.editing.turns import Turns
 from app.editing.warm import estimate
 from app.rates import Rates
 from app.recall import load_recall, remember_instruction
@@ -48,7 +48,8 @@ class WorkspaceScreen(FileScreen):
         self._rates: Rates | None = None
         self._counted: tuple[int, int] | None = None
         self._warmed = 0
-        self._live: LiveDiff | None = None
+        self._run: tuple[EditPlan, LiveDiff] | None = None
+        self._redoing: int | None = None
         self._stopping = False
 
     # --- layout -------------------------------------------------------------------------------------------------------
@@ -147,19 +148,37 @@ class WorkspaceScreen(FileScreen):
         elif not instruction.strip():
             self.tell("The instruction is empty; say what to change.", "warning")
         else:
-            self._begin(self.turns.begin(instruction, region))
+            self.turns = self.turns.begin(instruction, region)
+            lines = None if region is None else f"{region.first}:{region.last}"
+            order = EditOrder(instruction, lines=lines, draft=self._draft, strict=self._strict)
+            self.show_status(decided=None)
+            self._begin(self.worker.edit(self.turns.document_of(self.turns.base), order))
+            remember_instruction(instruction)
+            self.query_one(InstructionBox).offer(load_recall().instructions)
 
-    def _begin(self, turns: Turns) -> None:
-        turn = turns.last
-        assert turn is not None
-        self.turns = turns
-        self.at_work, self._stopping = True, False
-        self.show_status(state="reading", decided=None, forecast="")
-        lines = None if turn.region is None else f"{turn.region.first}:{turn.region.last}"
-        order = EditOrder(turn.instruction, lines=lines, draft=self._draft, strict=self._strict)
-        self.app.run_worker(self.worker.edit(turn.base, order), group="edit", exit_on_error=False)
-        remember_instruction(turn.instruction)
-        self.query_one(InstructionBox).offer(load_recall().instructions)
+    @on(say.ContinueReply)
+    def continue_reply(self) -> None:
+        turn = None if self.turns is None else self.turns.last
+        if self.turns is None or turn is None or self._run is None or turn.failure is None or self.at_work:
+            self.tell("There is no reply that ended too early.", "warning")
+            return
+        plan, live = self._run
+        self.turns = self.turns.again()
+        self._begin(self.worker.go_on(plan, live.text))
+
+    @on(say.RedoHunk)
+    def redo_hunk(self, message: say.RedoHunk) -> None:
+        turn = None if self.turns is None else self.turns.last
+        if turn is None or turn.proposal is None or turn.review is None or self.at_work:
+            self.tell("The model is still at work." if self.at_work else "There is no hunk to do anew.", "warning")
+            return
+        plan = replace(turn.proposal.plan, document=turn.review.document)
+        self._begin(self.worker.redo(plan, message.hunk, message.note), redoing=message.index)
+
+    def _begin(self, run: Coroutine[None, None, None], redoing: int | None = None) -> None:
+        self.at_work, self._stopping, self._redoing, self._run = True, False, redoing, None
+        self.show_status(state="reading", forecast="")
+        self.app.run_worker(run, group="edit", exit_on_error=False)
 
     def action_cancel(self) -> None:
         if not self.at_work:
@@ -172,17 +191,18 @@ class WorkspaceScreen(FileScreen):
             self.show_status(state="stopping")
 
     def run_broke(self, sentence: str) -> None:
-        """What was running ended without a word of its own."""
+        """What was running ended without a proposal."""
         if self.at_work and self.turns is not None:
-            self.turns = self.turns.failed(sentence)
-            self.query_one(DiffView).stop(sentence)
-            self._ended("ready")
+            if self._redoing is None:
+                self.turns = self.turns.failed(sentence)
+                self.query_one(DiffView).stop(sentence)
+            self._ended()
 
-    def _ended(self, state: str) -> None:
-        self.at_work, self._live = False, None
+    def _ended(self) -> None:
+        self.at_work = False
         source = self.query_one(SourceView)
         source.show_acceptance(source.acceptance, None)
-        self.show_status(state=state, forecast="")
+        self.show_status(state=self._idle_state(), forecast="")
         self.keep()
 
     # --- what the engine says -----------------------------------------------------------------------------------------
@@ -224,38 +244,43 @@ class WorkspaceScreen(FileScreen):
         self.forecast()
 
     def _idle_state(self) -> str:
-        return "review" if self.status.decided is not None else "ready"
+        turn = None if self.turns is None else self.turns.last
+        return "ready" if turn is None or turn.review is None else "review"
 
     @on(say.EditPlanned)
     def edit_planned(self, message: say.EditPlanned) -> None:
-        self._live = message.live
-        self.query_one(DiffView).show_live(message.plan, message.live)
-        self.set_class(False, "-source")
         seconds = "" if message.expected_s is None else f"about {max(message.expected_s, 1):.0f} s"
         self.show_status(engine=message.plan.engine, forecast=seconds)
+        self._run = (message.plan, message.live)
+        if self._redoing is None:
+            self.query_one(DiffView).show_live(message.plan, message.live)
+            self.set_class(False, "-source")
 
     @on(say.EditProgress)
     def edit_progress(self, message: say.EditProgress) -> None:
         figures = message.figures
         self.query_one(SourceView).show_acceptance(message.lines, figures.source_line if self.at_work else None)
-        if not self.at_work or self._live is None:
-            self.show_status(figures=figures)
+        self.show_status(figures=figures)
+        if not self.at_work or self._run is None:
             return
-        if figures.characters:
+        if figures.characters and self._redoing is None:
             self.query_one(DiffView).advance()
-            share = self._live.share
-            left = f", {figures.decode_s * (1 - share) / share:.0f} s left" if share else ""
-            self.show_status(figures=figures, forecast=f"{share:.0%}{left}")
+        share = self._run[1].share
+        if share:
+            self.show_status(forecast=f"{share:.0%}, {figures.decode_s * (1 - share) / share:.0f} s left")
         reading = f"reading {figures.prefill_done}/{figures.prefill_total}"
-        state = "stopping" if self._stopping else "writing" if figures.passes else reading
-        self.show_status(figures=figures, state=state)
+        self.show_status(state="stopping" if self._stopping else "writing" if figures.passes else reading)
 
     @on(say.EditProposed)
     def edit_proposed(self, message: say.EditProposed) -> None:
         assert self.turns is not None
-        self.turns = self.turns.proposed(message.proposal)
-        self.query_one(DiffView).show_proposal(message.proposal)
-        self._ended("review")
+        diff = self.query_one(DiffView)
+        if self._redoing is not None:
+            diff.hunk_redone(self._redoing, message.proposal)
+        else:
+            self.turns = self.turns.proposed(message.proposal)
+            diff.show_proposal(message.proposal)
+        self._ended()
         self.show_pane("diff")
 
     @on(say.EditFailed)

@@ -7,6 +7,7 @@ from rich.text import Text as Words
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from app.editing.again import redone
 from app.editing.live import LiveDiff
 from app.editing.pipeline import EditPlan, Proposal
 from app.editing.review import Review
@@ -47,6 +48,13 @@ class DiffView(VerticalScroll, can_focus=True):
         """A review that was begun already."""
         self.review = review
         self._show("\n".join(diff_lines(review.hunks, colour=False)))
+
+    def hunk_redone(self, index: int, proposal: Proposal) -> None:
+        """A hunk was done anew."""
+        assert self.review is not None
+        self.review = redone(self.review, index, proposal)
+        self._show("\n".join(diff_lines(self.review.hunks, colour=False)))
+        self.post_message(ReviewChanged(self.review))
 
     def stop(self, sentence: str) -> None:
         """The run ended without a proposal."""

@@ -100,7 +100,7 @@ class SourceView(ScrollView, can_focus=True):
         region = self.selected_lines
         selected = region is not None and region.first <= number + 1 <= region.last
         at_cursor = number == self._cursor and self.has_focus
-        gutter = self._gutter(number, "┃" if selected else "›" if at_cursor else " ")
+        gutter = self._gutter(number, "┃" if selected else ">" if at_cursor else " ")
         beside = sum(segment.cell_length for segment in gutter)
         body = self._strip(number).crop_extend(left, left + max(0, width - beside), None)
         if selected or at_cursor:
