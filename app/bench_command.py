@@ -88,7 +88,7 @@ def prefill(
 ) -> None:
     """Tokens per second of reading a prompt, by its length."""
     from editor_engine.bench.filler import filler_tokens
-    from editor_engine.bench.rates import check_contexts, prefill_rates
+    from editor_engine.bench.rates import check_contexts, over_base, prefill_rates
 
     with answering("prefill", as_json) as output:
         parts, model_id = load_model(model, threads, isa, max(contexts or CONTEXTS), output)
@@ -96,14 +96,20 @@ def prefill(
         conditions = model_and_machine(parts, model_id, contexts=lengths, repeats=repeats)
         tokens = filler_tokens(max(lengths), parts.tokenizer.encode)
         rates = prefill_rates(parts.model, tokens, lengths, repeats, time.perf_counter, output.progress)
-        output.answer(conditions, _rate_lines(rates), {"prefill_tok_s": _rate_fields(rates)})
+        base, ratios = over_base(rates)
+        words = [
+            f"context {context:>6}  {spread.words():>22} of the rate at {base}" for context, spread in ratios.items()
+        ]
+        fields = {"prefill_tok_s": _rate_fields(rates), "base_context": base, "over_base": _rate_fields(ratios)}
+        output.answer(conditions, "\n".join([_rate_lines(rates), *words]), fields)
 
 
 @bench.command()
 @_model_options
 @_contexts_option
 @click.option("--steps", type=click.IntRange(1, 4096), default=32, show_default=True, help="Tokens decoded in a run.")
-@click.option("--passes", is_flag=True, help="Measure passes of 1 to 64 rows instead: the cost table of the drafter.")
+@click.option("--passes", is_flag=True, help="Measure passes of several rows instead: the cost table of the drafter.")
+@click.option("--rows", callback=_numbers, metavar="N,N", help="Rows of those passes, at most 64.")
 def plain(
     model: str | None,
     threads: int | None,
@@ -112,11 +118,12 @@ def plain(
     contexts: tuple[int, ...] | None,
     steps: int,
     passes: bool,
+    rows: tuple[int, ...] | None,
     as_json: bool,
 ) -> None:
     """Tokens per second of plain decoding, by context; with --passes, what a pass costs by its rows."""
     from editor_engine.bench.filler import filler_tokens
-    from editor_engine.bench.rates import check_contexts, pass_costs, pass_lines, plain_rates
+    from editor_engine.bench.rates import PASS_ROWS, check_contexts, pass_costs, pass_lines, plain_rates
 
     with answering("plain", as_json) as output:
         defaults, room = (PASS_CONTEXTS, WIDEST) if passes else (CONTEXTS, steps)
@@ -125,8 +132,8 @@ def plain(
         conditions = model_and_machine(parts, model_id, contexts=chosen, repeats=repeats)
         tokens = filler_tokens(max(chosen) + WIDEST, parts.tokenizer.encode)
         if passes:
-            rows = range(1, WIDEST + 1)
-            tables = pass_costs(parts.model, tokens, chosen, rows, repeats, time.perf_counter, output.progress)
+            counts = sorted(set(rows or PASS_ROWS))
+            tables = pass_costs(parts.model, tokens, chosen, counts, repeats, time.perf_counter, output.progress)
             fields: dict[str, object] = {"passes": [table.fields() for table in tables]}
             output.answer(conditions, "\n\n".join(map(pass_lines, tables)), fields)
             return

@@ -11,6 +11,7 @@ from app.cli import main
 from app.errors import ExitCode
 from editor_engine.bench import peers
 from editor_engine.bench.peer_process import PeerFailedError, PeerJob, PeerReply
+from editor_engine.bench.rates import PASS_ROWS
 from tests.support.tiny_gguf import TinyShape, tiny_source
 
 TASK = {"id": "one", "before": "a = 1\nb = 2\n" * 5, "instruction": "Swap.", "after": "b = 2\na = 1\n" * 5}
@@ -42,12 +43,13 @@ def test_prefill_by_context(tiny: str, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["bench", "prefill", *options, "--json"]) == ExitCode.OK
     line = result(capsys.readouterr().out, "prefill")
     assert list(line["prefill_tok_s"]) == ["9", "70"]
+    assert line["base_context"] == 9 and line["over_base"]["70"]["runs"] == 2
     assert all(spread["runs"] == 2 and spread["min"] > 0 for spread in line["prefill_tok_s"].values())
     conditions = line["conditions"]
     assert (conditions["threads"], conditions["repeats"], len(conditions["model_sha256"])) == (1, 2, 64)
     assert main(["bench", "prefill", *options]) == ExitCode.OK
     out, err = capsys.readouterr()
-    assert "model sha256" in out and "context     70" in out and "run 2 of 2" in err
+    assert "model sha256" in out and "context     70" in out and "of the rate at 9" in out and "run 2 of 2" in err
 
 
 def test_plain_by_context_and_its_pass_table(tiny: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +59,11 @@ def test_plain_by_context_and_its_pass_table(tiny: str, capsys: pytest.CaptureFi
     assert line["plain_tok_s"]["20"]["median"] > 0 and line["conditions"]["steps"] == 3
     assert main(["bench", "plain", *options, "--passes"]) == ExitCode.OK
     (table,) = result(capsys.readouterr().out, "plain")["passes"]
-    assert table["rows"] == list(range(1, 65)) and len(table["cost"]) == 64 and table["context"] == 20
+    assert table["rows"] == list(PASS_ROWS) and len(table["cost"]) == len(PASS_ROWS) and table["context"] == 20
+    assert main(["bench", "plain", *options, "--passes", "--rows", "5,1,5"]) == ExitCode.OK
+    (table,) = result(capsys.readouterr().out, "plain")["passes"]
+    assert table["rows"] == [1, 5]
+    assert main(["bench", "plain", *options, "--passes", "--rows", "65"]) == ExitCode.USAGE
 
 
 @pytest.mark.parametrize(
