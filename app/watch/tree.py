@@ -18,6 +18,7 @@ from app.watch.ignore import MOST_BYTES, Ignore
 
 _FOLDER = b"/"
 _UNKNOWN = b""
+_WORD = (1 << 64) - 1
 _CONTENT = 24
 """Bytes of a signature that tell of content: size, time of the last write, identity. The last 8 are ctime."""
 
@@ -264,10 +265,6 @@ def root_missing(folder: str) -> FileMissingError:
 
 
 def _signature(found: os.stat_result) -> bytes:
-    return struct.pack(
-        "<qqQq",
-        found.st_size,
-        found.st_mtime_ns,
-        (found.st_dev << 48 ^ found.st_ino) & (1 << 64) - 1,
-        found.st_ctime_ns,
-    )
+    identity = found.st_dev << 48 ^ found.st_ino
+    parts = (found.st_size, found.st_mtime_ns, identity, found.st_ctime_ns)
+    return struct.pack("<4Q", *(part & _WORD for part in parts))  # a clock may be set to any century

@@ -7,7 +7,7 @@ file written after them have (they come in order). Invariant: a rig that is left
 import asyncio
 import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -75,11 +75,16 @@ class WatchClient(ScriptedClient):
     """A scripted engine that takes down what it only had to read."""
 
     warmed: list[CompletionRequest] = field(default_factory=list)
+    held: bool = False
+    """While true, no edit gets further than its start, unless it is cancelled."""
 
     async def complete(self, request: CompletionRequest, cancel: CancelFlag) -> AsyncGenerator[EngineEvent, None]:
         if request.max_tokens:
-            async for event in super().complete(request, cancel):
-                yield event
+            async with aclosing(super().complete(request, cancel)) as events:
+                async for event in events:
+                    yield event
+                    while self.held and not cancel.is_set():
+                        await asyncio.sleep(0)
             return
         self.warmed.append(request)
         count = prompt_tokens(request)
@@ -137,10 +142,16 @@ class Rig:
         await self.until(lambda: self.watcher.status.state == "idle")
 
     async def settle(self, seconds: float = 0.25) -> None:
-        """Everything done so far has settled and was worked off."""
+        """Everything done so far, and what came of it, has settled and was worked off."""
         await self.heard()
-        self.pace.advance(seconds)
-        await self.idle()
+        while True:
+            self.pace.turned.clear()
+            self.pace.advance(seconds)
+            await self.until(lambda: self.pace.turned.is_set() and self.watcher.status.state in ("idle", "settling"))
+            await self.heard()
+            if self.watcher.status.state == "idle":
+                return
+            seconds = 0.25
 
     def proposals(self) -> list[StoredProposal]:
         return self.store.entries()
