@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.paths import state_dir
+from app.paths import shown, state_dir
 from app.private_files import write_private
 
 MOST_SENT = 74_000
@@ -26,6 +26,13 @@ class Copied:
     """A private file that has it until the next copy."""
     sent: bool
     """The terminal was asked to put it on the clipboard; False when it is too long for that."""
+
+    @property
+    def sentence(self) -> str:
+        """What a user should know."""
+        if self.sent:
+            return f"Copied, where the terminal allows it; {shown(self.path)} has it in any case."
+        return f"Too long for a terminal's clipboard; {shown(self.path)} has it."
 
 
 def copy_text(text: str, write: Callable[[str], object], environment: Mapping[str, str] | None = None) -> Copied:

@@ -102,5 +102,6 @@ class RedraftApp(ScreenActions):
         error = event.worker.error
         if event.state is WorkerState.ERROR and error is not None:
             report = "".join(traceback.format_exception(error))
-            self.push_screen(CrashDialog(f"{type(error).__name__}: {error}", report, write_report(report)))
+            said = f"{type(error).__name__}: {error}"
+            self.push_screen(CrashDialog(said, report, write_report(report), self.copy))
             self.workspace.run_broke(str(error))

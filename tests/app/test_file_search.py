@@ -12,8 +12,20 @@ from app.file_search import best_matches, files_under
 PATHS = ["README.md", "app/cli.py", "app/tui/app.py", "app/tui/screens/help.py", "tests/app/test_cli.py", "Cli.txt"]
 
 
-def nothing(path: Path, is_folder: bool) -> bool:
-    return False
+class Without:
+    """Rules that leave folders of these names out, and say what they were asked."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+        self.asked: list[str] = []
+        self.entered: list[str] = []
+
+    def enter(self, folder: str) -> None:
+        self.entered.append(os.path.basename(folder))
+
+    def ignores(self, folder: str, name: str, is_folder: bool) -> bool:
+        self.asked.append(name)
+        return is_folder and name in self.names
 
 
 def make(root: Path, *names: str) -> None:
@@ -24,14 +36,10 @@ def make(root: Path, *names: str) -> None:
 
 def test_nearer_files_first_and_ignored_folders_not_entered(tmp_path: Path) -> None:
     make(tmp_path, "b.py", "a/c.py", "a/d/e.py", ".git/config", "node_modules/x/y.js")
-    asked: list[str] = []
-
-    def ignored(path: Path, is_folder: bool) -> bool:
-        asked.append(path.name)
-        return is_folder and path.name in (".git", "node_modules")
-
-    assert list(files_under(tmp_path, ignored)) == ["b.py", "a/c.py", "a/d/e.py"]
-    assert "config" not in asked and "x" not in asked
+    rules = Without(".git", "node_modules")
+    assert list(files_under(str(tmp_path), rules)) == ["b.py", "a/c.py", "a/d/e.py"]
+    assert "config" not in rules.asked and "x" not in rules.asked
+    assert rules.entered == [tmp_path.name, "a", "d"]
 
 
 def test_links_to_folders_are_not_followed_and_devices_left_out(tmp_path: Path) -> None:
@@ -40,26 +48,26 @@ def test_links_to_folders_are_not_followed_and_devices_left_out(tmp_path: Path) 
     (tmp_path / "link.py").symlink_to(tmp_path / "real" / "a.py")
     (tmp_path / "dangling").symlink_to(tmp_path / "none")
     os.mkfifo(tmp_path / "pipe")
-    assert list(files_under(tmp_path, nothing)) == ["link.py", "real/a.py"]
+    assert list(files_under(str(tmp_path), Without())) == ["link.py", "real/a.py"]
 
 
 def test_a_folder_that_cannot_be_read_has_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path, "a/b.py", "c.py")
     scan = os.scandir
 
-    def refusing(path: Path) -> object:
-        if Path(path).name == "a":
+    def refusing(path: str) -> object:
+        if os.path.basename(path) == "a":
             raise PermissionError(13, "Permission denied")
         return scan(path)
 
     monkeypatch.setattr(os, "scandir", refusing)
-    assert list(files_under(tmp_path, nothing)) == ["c.py"]
-    assert list(files_under(tmp_path / "none", nothing)) == []
+    assert list(files_under(str(tmp_path), Without())) == ["c.py"]
+    assert list(files_under(str(tmp_path / "none"), Without())) == []
 
 
 def test_no_more_than_asked_for(tmp_path: Path) -> None:
     make(tmp_path, *(f"{number}.py" for number in range(5)))
-    assert len(list(files_under(tmp_path, nothing, most=3))) == 3
+    assert len(list(files_under(str(tmp_path), Without(), most=3))) == 3
 
 
 @pytest.mark.parametrize(

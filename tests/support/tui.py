@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from textual.worker import WorkerFailed
 
 from app.editing.review import Decision
+from app.editing.turns import Turn
 from app.engine_client import EngineClient
 from app.tui.app import RedraftApp, UiOptions
 from app.tui.messages import ReviewChanged
@@ -47,6 +48,14 @@ class Session:
         await self.pilot.pause()
         await self.pilot.pause()
 
+    async def until(self, seen: Callable[[], bool]) -> None:
+        """Let the UI go on until something is seen; a thing that never comes is a failure."""
+        for _ in range(2_000):
+            if seen():
+                return
+            await self.pilot.pause(0.005)
+        raise AssertionError("it did not come to pass")
+
     async def press(self, *keys: str) -> None:
         """Press keys and wait for what they start."""
         await self.pilot.press(*keys)
@@ -61,6 +70,16 @@ class Session:
         """Type an instruction and run it to its end."""
         await self.type(instruction)
         await self.press("enter")
+
+    def focused(self) -> str | None:
+        """Id of the focused widget of the workspace."""
+        return None if self.workspace.focused is None else self.workspace.focused.id
+
+    def last_turn(self) -> Turn:
+        """The newest turn."""
+        turns = self.workspace.turns
+        assert turns is not None and turns.last is not None
+        return turns.last
 
     async def accept_all(self) -> None:
         """Decide every hunk for it, as the review tells the workspace."""

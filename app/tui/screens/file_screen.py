@@ -5,6 +5,8 @@ written by `app.editing.apply` alone, after the user asked for it.
 """
 
 import asyncio
+import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from textual import on
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN_S = 2.0
 """Between two looks at the file on disk."""
+_LONGEST_TITLE = 40
 WELCOME = "Say below what to change, and press enter. Nothing is written before you apply."
 
 
@@ -84,7 +87,8 @@ class FileScreen(Screen[None]):
         base = self.turns.document_of(self.turns.base)
         source = self.query_one(SourceView)
         source.show(base, keep_place=keep_place)
-        source.border_title = shown(base.name) + (f", as turn {self.turns.base} left it" if self.turns.base else "")
+        left = f"as turn {self.turns.base} left it: " if self.turns.base else ""
+        source.border_title = left + _short(base.name)
         source.border_subtitle = f"{len(base.lines)} lines, {base.codec.label}, {base.newline}"
 
     def show_turn(self) -> None:
@@ -127,6 +131,9 @@ class FileScreen(Screen[None]):
             self._keeper.forget()
         except AppError as error:
             self.tell(str(error), "error")
+
+    def on_unmount(self) -> None:
+        self._keeper.close()
 
     # --- the file on disk ---------------------------------------------------------------------------------------------
 
@@ -245,6 +252,14 @@ class FileScreen(Screen[None]):
             self.keep()
         else:
             self._move_to(older)
+
+
+def _short(name: str) -> str:
+    """A path as a title: below the current folder where it is, and its end where it is long."""
+    with contextlib.suppress(ValueError):
+        name = str(Path(name).absolute().relative_to(Path.cwd()))
+    said = shown(name)
+    return said if len(said) <= _LONGEST_TITLE else f"…{said[-_LONGEST_TITLE:]}"
 
 
 def receipt_sentence(receipt: Receipt, left: int) -> str:

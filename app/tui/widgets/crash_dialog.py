@@ -4,6 +4,7 @@ Knows the report's text and where it was kept. Invariant: no traceback on the sc
 touched.
 """
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from rich.text import Text
@@ -13,6 +14,8 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from app.editing.clipboard import Copied
+from app.errors import AppError
 from app.terminal_text import visible
 
 
@@ -21,9 +24,10 @@ class CrashDialog(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "Close")]
 
-    def __init__(self, sentence: str, report: str, kept: str) -> None:
-        """`sentence` names the fault, `report` is what can be copied, `kept` says where it was written."""
+    def __init__(self, sentence: str, report: str, kept: str, copy: Callable[[str], Copied]) -> None:
+        """`sentence` names the fault, `report` is what `copy` can copy, `kept` says where it was written."""
         super().__init__()
+        self._copy = copy
         self.sentence = sentence
         self.report = report
         self.kept = kept
@@ -39,7 +43,12 @@ class CrashDialog(ModalScreen[None]):
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         if event.button.id == "copy-report":
-            self.app.copy_to_clipboard(self.report)
-            self.notify("The report is in the clipboard, where the terminal allows it.")
+            self.notify(self._copied(), markup=False)
         else:
             self.dismiss(None)
+
+    def _copied(self) -> str:
+        try:
+            return self._copy(self.report).sentence
+        except AppError as error:
+            return str(error)

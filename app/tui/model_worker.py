@@ -1,0 +1,82 @@
+"""Fetches and verifies models for the screens: one at a time, in the background, told as messages.
+
+The work is `app.model_jobs` and `app.model_rows`. Invariant: what is said last about a pull is how it ended, and a pull
+goes on when the screen that began it is left.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+from textual.message import Message
+
+from app.clients.in_process import app_error
+from app.errors import AppError
+from app.model_jobs import PullProgress, pull_model, verify_model
+from app.model_rows import ModelRow, model_rows
+from app.tui.messages import ModelJobDone, ModelsListed, PullMoved
+from editor_engine.errors import EngineError
+
+
+class ModelWorker:
+    """The models of this machine."""
+
+    def __init__(self, post: Callable[[Message], object]) -> None:
+        self._post = post
+        self._job: asyncio.Task[None] | None = None
+        self.busy_with: str | None = None
+        """The model that is being fetched or verified."""
+        self.progress: PullProgress | None = None
+        """Of the pull that runs."""
+
+    async def list_models(self) -> None:
+        """Say what there is."""
+        try:
+            rows: tuple[ModelRow, ...] = await asyncio.to_thread(model_rows)
+        except EngineError as error:
+            self._post(ModelsListed((), app_error(error)))
+        else:
+            self._post(ModelsListed(rows, None))
+
+    async def pull(self, model_id: str, *, from_index: bool, accept_licence: bool) -> None:
+        """Fetch a model; goes on where an earlier pull was stopped."""
+
+        def moved(progress: PullProgress) -> None:
+            self.progress = progress
+            self._post(PullMoved(model_id, progress))
+
+        await self._run(
+            model_id,
+            f"{model_id} is installed and its SHA-256 is right.",
+            lambda: pull_model(model_id, moved, from_index=from_index, accept_licence=accept_licence),
+        )
+
+    async def verify(self, model_id: str) -> None:
+        """Hash a model again."""
+        await self._run(model_id, f"{model_id} is right.", lambda: verify_model(model_id))
+
+    def stop(self) -> bool:
+        """Stop what runs; False when nothing does."""
+        return self._job is not None and self._job.cancel()
+
+    async def _run(self, model_id: str, done: str, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        if self._job is not None:
+            self._post(ModelJobDone(model_id, f"Wait until {self.busy_with} is done, or stop it.", failed=True))
+            return
+        self.busy_with, self.progress = model_id, None
+        job = self._job = asyncio.ensure_future(work())
+        sentence, failed = done, False
+        try:
+            await asyncio.wait([job])
+            job.result()
+        except asyncio.CancelledError:
+            if not job.cancelled():  # we are told to end, not the job: it must not outlive us
+                job.cancel()
+                await asyncio.wait([job])
+                raise
+            sentence, failed = f"{model_id}: stopped; the next pull goes on from here.", True
+        except AppError as error:
+            sentence, failed = str(error), True
+        finally:
+            self._job = self.busy_with = self.progress = None
+        self._post(ModelJobDone(model_id, sentence, failed=failed))
+        await self.list_models()

@@ -1,0 +1,282 @@
+"""What the keys that work anywhere do: the screens around the workspace, and what follows from their answers.
+
+The half of the app that knows screens; `app.tui.app` is the half that knows the engine. Invariant: no screen is opened
+over another one, and leaving one by escape changes nothing.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from textual import work
+from textual.app import App, SuspendNotSupported
+from textual.message import Message
+from textual.screen import ModalScreen
+
+from app.editing.clipboard import Copied, copy_text
+from app.editing.export import export_patch
+from app.editing.resume import resumed_turns, standing
+from app.editing.review import Decision
+from app.editing.session_store import LeftSession, SessionKeeper, left_sessions
+from app.errors import AppError, UsageError
+from app.external_editor import edit_file, edit_text
+from app.paths import shown
+from app.recipes import Recipe, load_recipes, save_recipe
+from app.settings import load_settings
+from app.terminal_text import visible
+from app.tui.actions import Action, Place, keymap
+from app.tui.help_text import help_sections
+from app.tui.look import choose_look
+from app.tui.messages import ModelJobDone
+from app.tui.model_worker import ModelWorker
+from app.tui.palette import palette_rows
+from app.tui.screens.choice import ChoiceScreen
+from app.tui.screens.file_picker import FilePicker
+from app.tui.screens.help import HelpScreen
+from app.tui.screens.model_picker import ModelPicker, UseModel
+from app.tui.screens.question import Ask
+from app.tui.screens.quit_dialog import Leaving, QuitDialog
+from app.tui.screens.recipe_picker import RecipePicker
+from app.tui.screens.resume_offer import Offer, ResumeOffer, Resuming
+from app.tui.screens.settings import SettingsScreen
+from app.tui.screens.turns import Chosen, TurnChoice, TurnsScreen
+from app.tui.themes import THEMES
+from app.tui.widgets.diff_view import DiffView
+from app.tui.widgets.instruction_box import InstructionBox
+from app.tui.widgets.source_view import SourceView
+
+if TYPE_CHECKING:
+    from app.tui.screens.workspace import WorkspaceScreen
+
+_ALONE = {"open_file", "models", "settings", "turns", "recipes", "palette", "help"}
+"""Actions that open a screen, which they do not do over another one."""
+
+
+class ScreenActions(App[None]):
+    """The screens around the workspace."""
+
+    workspace: "WorkspaceScreen"
+
+    def __init__(self) -> None:
+        super().__init__()
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.keys: dict[str, str] = {}
+        """The user's own keys: action id to keys."""
+        self.models = ModelWorker(self._model_said)
+
+    # --- for everyone -------------------------------------------------------------------------------------------------
+
+    def tell(self, sentence: str, severity: Literal["information", "warning", "error"] = "information") -> None:
+        """Say one sentence."""
+        self.notify(visible(sentence), severity=severity, markup=False)
+
+    def copy(self, text: str) -> Copied:
+        """Put a text on the clipboard, as far as the terminal allows it, and into a file. Raises AppErrors."""
+        return copy_text(text, lambda sequence: self._driver.write(sequence) if self._driver is not None else None)
+
+    def edit_outside(self, text: str, suffix: str) -> str | None:
+        """A text as the user's editor left it; None, and a sentence, where that did not work."""
+        try:
+            with self.suspend():
+                return edit_text(text, suffix)
+        except SuspendNotSupported:
+            self.tell("This terminal cannot be handed to an editor.", "error")
+        except AppError as error:
+            self.tell(str(error), "error")
+        return None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Screens are not piled up."""
+        return not (action in _ALONE and isinstance(self.screen, ModalScreen))
+
+    # --- help and palette ---------------------------------------------------------------------------------------------
+
+    def _place(self) -> Place:
+        """Where the user is."""
+        focused = self.workspace.focused
+        for kind, place in ((SourceView, Place.SOURCE), (InstructionBox, Place.INSTRUCTION), (DiffView, Place.DIFF)):
+            if isinstance(focused, kind):
+                return place
+        return Place.WORKSPACE
+
+    def action_help(self) -> None:
+        self.push_screen(HelpScreen(help_sections(self._place(), self.keys)))
+
+    def action_palette(self) -> None:
+        place = self._place()
+        rows = ChoiceScreen[Action]("What to do", lambda query: palette_rows(query, place, self.keys))
+        self.push_screen(rows, self._run_chosen)
+
+    async def _run_chosen(self, action: Action | None) -> None:
+        if action is None:
+            return
+        focused = self.workspace.focused
+        target = {Place.APP: self, Place.WORKSPACE: self.workspace}.get(action.place, focused)
+        await self.run_action(action.id, target)
+
+    # --- files, turns, recipes ----------------------------------------------------------------------------------------
+
+    def open_path(self, path: str) -> None:
+        """Open a file in the workspace, or say why not; the app does it."""
+        raise NotImplementedError
+
+    def action_open_file(self) -> None:
+        if self.workspace.at_work:
+            self.tell("The model is at work; escape stops it.", "warning")
+        else:
+            self.push_screen(FilePicker(), self._open_chosen)
+
+    def _open_chosen(self, path: str | None) -> None:
+        if path is not None:
+            self.open_path(path)
+
+    def action_turns(self) -> None:
+        turns = self.workspace.turns
+        if turns is None or not turns.turns:
+            self.tell("There is no turn yet.", "warning")
+        else:
+            self.push_screen(TurnsScreen(turns), self._turn_chosen)
+
+    def _turn_chosen(self, choice: TurnChoice | None) -> None:
+        turns = self.workspace.turns
+        if choice is None or turns is None:
+            return
+        if choice.what is Chosen.BASE:
+            self.workspace.switch_base(choice.number)
+        else:
+            turn = turns.turns[choice.number - 1]
+            self.workspace.switch_base(turn.based_on)
+            self.workspace.run_edit(turn.instruction, turn.region)
+
+    def action_recipes(self) -> None:
+        try:
+            recipes = load_recipes()
+        except AppError as error:
+            self.tell(str(error), "error")
+        else:
+            typed = self.workspace.query_one(InstructionBox).text.strip()
+            self.push_screen(RecipePicker(recipes, typed), self._recipe_chosen)
+
+    def _recipe_chosen(self, recipe: Recipe | None) -> None:
+        if recipe is None:
+            return
+        if recipe.name:
+            self.workspace.query_one(InstructionBox).put(recipe.instruction)
+            self.workspace.show_pane("instruction")
+        else:
+            self.push_screen(Ask("Name of the recipe"), lambda name: self._save_recipe(name, recipe.instruction))
+
+    def _save_recipe(self, name: str | None, instruction: str) -> None:
+        if name is None:
+            return
+        try:
+            save_recipe(name, instruction)
+        except AppError as error:
+            self.tell(str(error), "error")
+        else:
+            self.tell(f"Saved as {name.strip()}.")
+
+    # --- models -------------------------------------------------------------------------------------------------------
+
+    def use_model(self, model: str | None) -> None:
+        """Edit with another model from now on; the app does it."""
+        raise NotImplementedError
+
+    def action_models(self) -> None:
+        engine = self.workspace.status.engine
+        self.push_screen(ModelPicker(self.models, None if engine is None else engine.model_id), self._model_chosen)
+
+    def _model_chosen(self, choice: UseModel | None) -> None:
+        if choice is None:
+            return
+        if self.workspace.at_work:
+            self.tell("The model is at work; escape stops it.", "warning")
+        else:
+            self.use_model(choice.model_id)
+
+    def _model_said(self, message: Message) -> None:
+        """To the picker where it is open; how a job ended is said anywhere."""
+        if isinstance(self.screen, ModelPicker):
+            self.screen.post_message(message)
+        elif isinstance(message, ModelJobDone):
+            self.tell(message.sentence, "error" if message.failed else "information")
+
+    # --- settings -----------------------------------------------------------------------------------------------------
+
+    def action_settings(self) -> None:
+        self.push_screen(SettingsScreen(self._edit_file, self.copy, self.settings_changed))
+
+    def _edit_file(self, path: Path) -> None:
+        try:
+            with self.suspend():
+                edit_file(path)
+        except SuspendNotSupported as error:
+            raise UsageError(f"This terminal cannot be handed to an editor; edit {shown(path)} elsewhere.") from error
+
+    def settings_changed(self) -> None:
+        """Take theme and keys from the settings as they are now. Raises SettingsError; nothing has changed then."""
+        settings = load_settings()
+        keys = keymap(settings.keys)
+        self.keys = keys
+        self.set_keymap(keys)
+        self.theme = choose_look(settings, os.environ).theme
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    async def action_quit(self) -> None:
+        turns = self.workspace.turns
+        turn = None if turns is None else turns.last
+        if isinstance(self.screen, QuitDialog):  # the same key again: yes
+            self.screen.action_choose(Leaving.KEEP.value)
+        elif turns is None or turn is None or turn.review is None or not turns.is_open:
+            await self._leave(Leaving.KEEP)
+        else:
+            accepted = 0 if turn.applied else turn.review.decisions.count(Decision.ACCEPTED)
+            self.push_screen(QuitDialog(turn.review.undecided, accepted), self._leave)
+
+    async def _leave(self, leaving: Leaving | None) -> None:
+        if leaving is Leaving.DISCARD:
+            self.workspace.discard()
+        if leaving in (Leaving.KEEP, Leaving.DISCARD):
+            self.models.stop()
+            await self.workspace.worker.close()
+            self.exit()
+
+    # --- what was left at the last end --------------------------------------------------------------------------------
+
+    @work(group="resume", exit_on_error=False)
+    async def offer_left(self, path: str | None) -> None:
+        """Offer what was left undecided: of the file at `path`, or, without one, all of it."""
+        found = await asyncio.to_thread(left_sessions)
+        wanted = [left for left in found.sessions if path is None or left.session.path == os.path.realpath(path)]
+        if not wanted:
+            for note in found.notes:
+                self.tell(note, "warning")
+            return
+        offers = [Offer(left, (await asyncio.to_thread(standing, left.session))[1]) for left in wanted]
+        self.push_screen(ResumeOffer(offers, found.notes), self._left_chosen)
+
+    def _left_chosen(self, answer: "tuple[Resuming, LeftSession] | None") -> None:
+        if answer is not None:
+            try:
+                self._resume(*answer)
+            except AppError as error:
+                self.tell(str(error), "error")
+
+    def _resume(self, what: Resuming, left: LeftSession) -> None:
+        keeper = SessionKeeper(left.id)
+        if not keeper.take_over():
+            self.tell("Another redraft has opened that session meanwhile.", "warning")
+        elif what is Resuming.DISCARD:
+            keeper.forget()
+        elif what is Resuming.GO_ON:
+            self.workspace.resume(resumed_turns(left.session), keeper)
+        else:
+            keeper.close()
+            turn = resumed_turns(left.session).last
+            if turn is None or turn.review is None:
+                self.tell("Nothing in it can be exported.", "warning")
+            else:
+                self.tell(f"Written to {shown(export_patch(turn.base, turn.review.wanted))}.")

@@ -1,0 +1,117 @@
+"""Choose one of a list by typing a few letters: files, recipes, turns, actions.
+
+Knows labels and values, not what they stand for. Invariant: what was typed last decides what is listed, also when an
+answer to what was typed before comes later; labels are shown as text, never as markup.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Label, OptionList
+from textual.widgets.option_list import Option
+
+from app.terminal_text import visible
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Choice(Generic[Value]):
+    """One row of the list."""
+
+    label: str
+    value: Value
+    hint: str = ""
+    """Said behind the label, in a quieter colour."""
+
+
+class ChoiceScreen(ModalScreen[Value | None]):
+    """A line to type in over a list; enter takes the marked row, escape none."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Close"),
+        Binding("down,ctrl+n", "mark(1)", "Next", show=False, priority=True),
+        Binding("up,ctrl+p", "mark(-1)", "Previous", show=False, priority=True),
+        Binding("pagedown", "mark(10)", "Further", show=False, priority=True),
+        Binding("pageup", "mark(-10)", "Back", show=False, priority=True),
+    ]
+
+    def __init__(self, title: str, rows: Callable[[str], Sequence[Choice[Value]]], *, slow: bool = False) -> None:
+        """`rows` answers what was typed, best first. `slow`: it takes a while, so a thread asks it."""
+        super().__init__()
+        self._title = title
+        self._rows = rows
+        self._slow = slow
+        self._asked = 0
+        self.choices: Sequence[Choice[Value]] = ()
+        """What is listed."""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog choice"):
+            yield Label(self._title, markup=False, classes="title")
+            yield Input(placeholder="Type a few letters")
+            yield OptionList(markup=False)
+            yield Label("", markup=False, classes="note")
+
+    def on_mount(self) -> None:
+        self.list_again()
+
+    def note(self, sentence: str) -> None:
+        """Say something below the list."""
+        self.query_one(".note", Label).update(visible(sentence))
+
+    @on(Input.Changed)
+    def list_again(self) -> None:
+        """Ask for the rows of what is typed now."""
+        self._asked += 1
+        query = self.query_one(Input).value
+        if self._slow:
+            self.run_worker(self._ask(query, self._asked), group="rows", exclusive=True, exit_on_error=False)
+        else:
+            self._show(self._rows(query))
+
+    async def _ask(self, query: str, number: int) -> None:
+        rows = await asyncio.to_thread(self._rows, query)
+        if number == self._asked:
+            self._show(rows)
+
+    def _show(self, rows: Sequence[Choice[Value]]) -> None:
+        self.choices = rows
+        listed = self.query_one(OptionList)
+        listed.set_options([Option(_row(choice)) for choice in rows])
+        if rows:
+            listed.highlighted = 0
+
+    def action_mark(self, step: int) -> None:
+        listed = self.query_one(OptionList)
+        if self.choices:
+            listed.highlighted = min(max((listed.highlighted or 0) + step, 0), len(self.choices) - 1)
+
+    @on(Input.Submitted)
+    def take(self) -> None:
+        """Enter: the marked row."""
+        marked = self.query_one(OptionList).highlighted
+        if self.choices and marked is not None:
+            self.dismiss(self.choices[marked].value)
+
+    @on(OptionList.OptionSelected)
+    def clicked(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self.choices[event.option_index].value)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+def _row(choice: Choice[Value]) -> Text:
+    row = Text(visible(choice.label), no_wrap=True, overflow="ellipsis")
+    if choice.hint:
+        row.append(f"  {visible(choice.hint)}", "dim")
+    return row

@@ -1,0 +1,61 @@
+"""Leaving with hunks that are not decided: they are kept, unless the user says otherwise.
+
+Knows a count. Invariant: escape stays, and nothing is thrown away without its own button.
+"""
+
+from enum import Enum
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Static
+
+
+class Leaving(Enum):
+    """What the user chose."""
+
+    KEEP = "keep"
+    """Leave; the next start offers what is undecided."""
+    DISCARD = "discard"
+    STAY = "stay"
+
+
+class QuitDialog(ModalScreen[Leaving]):
+    """Keep, throw away, or stay."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "choose('stay')", "Stay"),
+        Binding("k", "choose('keep')", "Keep"),
+        Binding("d", "choose('discard')", "Throw away"),
+    ]
+
+    def __init__(self, undecided: int, accepted: int) -> None:
+        """Counts of hunks that are undecided, and accepted but not applied."""
+        super().__init__()
+        self._undecided = undecided
+        self._accepted = accepted
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog"):
+            yield Static(self._sentence(), markup=False, id="quit-sentence")
+            with Horizontal(classes="buttons"):
+                yield Button("Keep and quit (k)", id="keep", variant="primary")
+                yield Button("Throw away and quit (d)", id="discard", variant="error")
+                yield Button("Stay (esc)", id="stay")
+
+    def _sentence(self) -> str:
+        parts = [f"{_hunks(self._undecided)} undecided"] if self._undecided else []
+        parts += [f"{_hunks(self._accepted)} accepted but not applied"] if self._accepted else []
+        return f"{' and '.join(parts)}. Kept ones are offered at the next start; nothing was written to the file."
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.action_choose(event.button.id or "stay")
+
+    def action_choose(self, choice: str) -> None:
+        self.dismiss(Leaving(choice))
+
+
+def _hunks(count: int) -> str:
+    return "1 hunk is" if count == 1 else f"{count} hunks are"

@@ -1,0 +1,82 @@
+"""What was left undecided, offered at the start: go on, export it as a patch, throw it away, or leave it for later.
+
+Shows sessions and how their files are today; opens nothing itself. Invariant: escape leaves everything as it is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Label, OptionList
+from textual.widgets.option_list import Option
+
+from app.editing.session_store import LeftSession
+from app.paths import shown
+from app.terminal_text import visible
+
+
+class Resuming(Enum):
+    """What to do with a left session."""
+
+    GO_ON = "go on"
+    EXPORT = "export"
+    DISCARD = "discard"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A left session and what is to be said of it."""
+
+    left: LeftSession
+    sentence: str
+    """How its file is today."""
+
+
+class ResumeOffer(ModalScreen[tuple[Resuming, LeftSession] | None]):
+    """Answers with a session and what to do with it; None for later."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "Later"),
+        Binding("x", "choose('export')", "Export a patch"),
+        Binding("d", "choose('discard')", "Throw away"),
+    ]
+
+    def __init__(self, offers: Sequence[Offer], notes: Sequence[str] = ()) -> None:
+        """`offers`: at least one. `notes`: sentences about sessions that could not be read."""
+        super().__init__()
+        self.offers = offers
+        self._notes = notes
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog choice"):
+            yield Label("Left undecided", markup=False, classes="title")
+            yield OptionList(*(Option(_row(offer)) for offer in self.offers), markup=False)
+            words = "enter goes on, x exports a patch, d throws away, escape leaves it for later"
+            yield Label("\n".join([words, *map(visible, self._notes)]), markup=False, classes="note")
+
+    @on(OptionList.OptionSelected)
+    def go_on(self) -> None:
+        """Enter or a click."""
+        self.action_choose(Resuming.GO_ON.value)
+
+    def action_choose(self, choice: str) -> None:
+        marked = self.query_one(OptionList).highlighted
+        if marked is not None:
+            self.dismiss((Resuming(choice), self.offers[marked].left))
+
+
+def _row(offer: Offer) -> Text:
+    session = offer.left.session
+    asked = next((turn.instruction for turn in reversed(session.turns) if turn.proposed is not None), "")
+    first = next(iter(asked.splitlines()), "")
+    row = Text(shown(session.name), "bold")
+    row.append(f"\n  {visible(first)}", "not bold")
+    row.append(f"\n  {visible(offer.sentence)}", "dim not bold")
+    return row

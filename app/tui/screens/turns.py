@@ -1,0 +1,103 @@
+"""The turns over a file: what was asked of what, what came of it, and what the next instruction works on.
+
+Shows turns; changes nothing itself. Invariant: escape leaves base and review as they are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Label, OptionList
+from textual.widgets.option_list import Option
+
+from app.editing.turns import Turn, Turns
+from app.terminal_text import visible
+
+
+class Chosen(Enum):
+    """What to do with a turn."""
+
+    BASE = "base"
+    """The next instruction works on what it left."""
+    RETRY = "retry"
+    """Ask its instruction again, of its own base."""
+
+
+@dataclass(frozen=True)
+class TurnChoice:
+    """The screen's answer."""
+
+    number: int
+    """0 is the file itself."""
+    what: Chosen
+
+
+class TurnsScreen(ModalScreen[TurnChoice | None]):
+    """A list of turns, the file itself first."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "Close"),
+        Binding("r", "retry", "Retry"),
+    ]
+
+    def __init__(self, turns: Turns) -> None:
+        super().__init__()
+        self._turns = turns
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog choice"):
+            yield Label("Turns", markup=False, classes="title")
+            yield OptionList(*(Option(row) for row in turn_rows(self._turns)), markup=False)
+            words = "enter makes it the base of the next instruction, r asks it again, escape closes"
+            yield Label(words, markup=False, classes="note")
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).highlighted = self._turns.base
+
+    @on(OptionList.OptionSelected)
+    def take_base(self, event: OptionList.OptionSelected) -> None:
+        """Enter or a click."""
+        self.dismiss(TurnChoice(event.option_index, Chosen.BASE))
+
+    def action_retry(self) -> None:
+        marked = self.query_one(OptionList).highlighted
+        if marked:  # the file itself was not asked for
+            self.dismiss(TurnChoice(marked, Chosen.RETRY))
+
+
+def turn_rows(turns: Turns) -> Sequence[Text]:
+    """A row for the file and one for each turn."""
+    rows = [_row(turns.base == 0, "0", "the file as it was read", "")]
+    for turn in turns.turns:
+        first = next(iter(turn.instruction.splitlines()), "")
+        rows.append(_row(turns.base == turn.number, str(turn.number), first, outcome(turn)))
+    return rows
+
+
+def outcome(turn: Turn) -> str:
+    """What came of a turn, in a clause."""
+    based = "of the file" if turn.based_on == 0 else f"of turn {turn.based_on}"
+    if turn.region is not None:
+        based += f", lines {turn.region.first}-{turn.region.last}"
+    if turn.failure is not None:
+        return f"{based}: {turn.failure}"
+    if turn.review is None:
+        return f"{based}: running"
+    count = len(turn.review.hunks)
+    accepted = len(turn.review.accepted)
+    return f"{based}: {accepted} of {count} accepted, {turn.review.undecided} undecided"
+
+
+def _row(is_base: bool, number: str, label: str, hint: str) -> Text:
+    row = Text(f"{'*' if is_base else ' '} {number:>2}  ", "bold", no_wrap=True, overflow="ellipsis")
+    row.append(visible(label), "not bold")
+    if hint:
+        row.append(f"\n      {visible(hint)}", "dim not bold")
+    return row
