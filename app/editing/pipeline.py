@@ -9,7 +9,7 @@ Knows no terminal and no file system. Invariant: what comes out is a whole propo
 AppError; a reply that was cut, empty or endless never becomes a proposal.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ from app.editing.live import LiveDiff
 from app.editing.prompt import Budget, ContextFile, EditPrompt, build_prompt
 from app.editing.region import Region, region_of_lines, region_of_symbol
 from app.editing.result import Result, make_result
+from app.editing.review import Review
 from app.engine_client import EngineClient, EngineDescription
 from app.errors import EngineUnreachableError, UnchangedError, UsageError
 from editor_engine.events import EngineEvent, Finished, Stats, Text
@@ -151,9 +152,18 @@ def live_diff(plan: EditPlan) -> LiveDiff:
 
 def check_result(plan: EditPlan, result: Result) -> CheckReport:
     """Every check of a result against the file it was made from."""
+    return _checked(plan, [line.text for line in result.lines])
+
+
+def check_review(plan: EditPlan, review: Review) -> CheckReport:
+    """Every check of what was accepted of the plan's proposal."""
+    return _checked(plan, review.lines())
+
+
+def _checked(plan: EditPlan, lines: Sequence[str]) -> CheckReport:
     return run_checks(
         plan.document.lines,
-        [line.text for line in result.lines],
+        lines,
         plan.order.instruction,
         plan.language,
         region=plan.region,

@@ -187,9 +187,16 @@ class Review:
 
     def lines(self) -> tuple[str, ...]:
         """The lines of `data`."""
+        return self._changed(self.accepted)
+
+    def all_lines(self) -> tuple[str, ...]:
+        """The lines with every hunk, whatever was decided: what `new_line` of the hunks counts."""
+        return self._changed(self.hunks)
+
+    def _changed(self, hunks: Sequence[Hunk]) -> tuple[str, ...]:
         lines: list[str] = []
         at = 0
-        for change in (change for hunk in self.accepted for change in hunk.changes):
+        for change in (change for hunk in hunks for change in hunk.changes):
             lines += self.document.lines[at : change.first]
             lines += [line.text for line in change.added]
             at = change.end

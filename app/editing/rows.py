@@ -14,6 +14,7 @@ from app.editing.live import LiveState
 from app.editing.review import Item, Review
 from app.editing.rework import change_positions
 from app.editing.words import pair_lines
+from editor_engine.events import Span
 
 HUNK, FOLD, NOTE, KEPT, REMOVED, ADDED, PENDING = "hunk", "fold", "note", " ", "-", "+", "?"
 """Kinds of rows; those of lines are their signs."""
@@ -100,6 +101,20 @@ def live_rows(review: Review, state: LiveState) -> list[Row]:
     new_at = old_at + sum(item.hunk.new_lines - item.hunk.old_lines for item in review.items)
     tail = list(_tail(document, state, old_at, new_at))
     return rows + _folded(tail) + _pending(document, state)
+
+
+def added_origins(
+    document: Document, hunks: Sequence[Hunk], spans: Sequence[Sequence[Span]]
+) -> dict[tuple[int, int, str], Sequence[Span]]:
+    """Where the added lines of a proposal came from, by `place` and text, so that a hunk may be split and still know.
+
+    `spans`: of each line of the new file.
+    """
+    return {
+        (*row.place, row.text): spans[row.new - 1]
+        for row in review_rows(Review.start(document, hunks), to_end=False)
+        if row.place is not None and row.new is not None and row.new <= len(spans)
+    }
 
 
 def _tail(document: Document, state: LiveState, old_at: int, new_at: int) -> Iterator[Row]:

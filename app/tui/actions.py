@@ -107,7 +107,7 @@ ACTIONS: tuple[Action, ...] = (
     _action("diff_right", "right", "Right", _MOVE, _DIFF, "Scroll to the right."),
     _action("accept", "y", "Accept", _REVIEW, _DIFF, "Accept the hunk and go to the next undecided one.", True),
     _action("reject", "n", "Reject", _REVIEW, _DIFF, "Reject the hunk and go to the next undecided one.", True),
-    _action("toggle", "space", "Toggle", _REVIEW, _DIFF, "Accept or reject the hunk; with v, the line."),
+    _action("toggle_decision", "space", "Toggle", _REVIEW, _DIFF, "Accept or reject the hunk; with v, the line."),
     _action("undo_decision", "u", "Undo", _REVIEW, _DIFF, "Take the last decision back.", True),
     _action("redo_decision", "ctrl+r", "Redo", _REVIEW, _DIFF, "Make the decision again that was taken back."),
     _action("accept_rest", "a", "Accept all", _REVIEW, _DIFF, "Accept every hunk that is undecided.", True),

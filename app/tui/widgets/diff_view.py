@@ -1,64 +1,426 @@
-"""The right pane: the reply as it comes, then the hunks of the proposal.
+"""The right pane: the reply as it comes, then the review, hunk by hunk and line by line.
 
-Knows text and hunks; decides nothing. Invariant: what comes from the model is shown as text, never as markup.
+Knows which key makes which step of `app.editing.review`; what follows from a decision is for who hears ReviewChanged.
+Invariant: nothing that is decided here is written here; while a reply is not whole, its review cannot be applied.
 """
 
-from rich.text import Text as Words
-from textual.containers import VerticalScroll
-from textual.widgets import Static
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.binding import BindingType
 
 from app.editing.again import redone
+from app.editing.checks import CheckReport, CheckWarning
+from app.editing.document import Document
+from app.editing.export import export_patch
+from app.editing.language import Language, detect_language
 from app.editing.live import LiveDiff
-from app.editing.pipeline import EditPlan, Proposal
-from app.editing.review import Review
-from app.terminal_text import diff_lines
-from app.tui.messages import ReviewChanged
+from app.editing.mending import MENDABLE, held_hunks, mend, touched
+from app.editing.patch import patch_bytes
+from app.editing.pipeline import EditPlan, Proposal, check_review
+from app.editing.review import Decision, Review
+from app.editing.review_notes import note_rows, with_hidden
+from app.editing.rework import changed_positions, new_side
+from app.editing.rows import HUNK, NOTE, Row, added_origins, live_rows, review_rows
+from app.errors import AppError
+from app.paths import shown
+from app.tui.actions import Place, bindings
+from app.tui.highlighting import Highlighter
+from app.tui.messages import ContinueReply, RedoHunk, ReviewChanged
+from app.tui.screens.hunk_editor import HunkEditor, can_edit_in_place
+from app.tui.screens.preview import PreviewScreen
+from app.tui.screens.question import Ask
+from app.tui.widgets.diff_canvas import DiffCanvas
+from editor_engine.events import Span
+
+if TYPE_CHECKING:
+    from app.tui.screen_actions import ScreenActions
+    from app.tui.screens.file_screen import FileScreen
+
+_MORE_CONTEXT = 10
+"""Lines that enter adds above and below a hunk."""
 
 
-class DiffView(VerticalScroll, can_focus=True):
+class DiffView(DiffCanvas):
     """Hunks, or what is on the way to them."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.DIFF)]
+
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(Static(id="diff-text"), id=id)
-        self.review: Review | None = None
+        super().__init__(id=id)
         self._live: LiveDiff | None = None
+        self._plan: EditPlan | None = None
+        self._report: CheckReport | None = None
+        self._language: Language | None = None
+        self._following = True
+        self._extra: dict[int, int] = {}
+        self._sentence = ""
+
+    # --- what is shown ------------------------------------------------------------------------------------------------
 
     def show_empty(self, sentence: str) -> None:
         """Nothing to show but a sentence."""
+        self._forget()
         self.review = None
-        self._show(sentence)
+        self._sentence = sentence
+        self._refill(keep=False)
 
     def show_live(self, plan: EditPlan, live: LiveDiff) -> None:
-        """A run begins."""
-        self._live = live
-        self.show_empty("")
+        """A run begins, or goes on."""
+        before = self.review if self._live is not None and self._plan is not None else None
+        self._forget()
+        self._plan, self._live = plan, live
+        self._colour(plan.document, plan.language)
+        goes_on = bool(plan.prompt.carried) and before is not None and before.received <= len(live.hunks)
+        self.review = before if goes_on and before is not None else Review.start(plan.document)
+        self._following = True
+        self._refill(keep=False)
+        self.advance()
 
     def advance(self) -> None:
         """There is more of the reply."""
-        if self._live is not None:
-            self._show("\n".join(diff_lines(self._live.hunks, colour=False)))
+        if self._live is None or self.review is None:
+            return
+        self._take_hunks()
+        self._refill()
+        if self._following:
+            self.scroll_end(animate=False, immediate=True, x_axis=False)
+            self.cursor = max(0, len(self.rows) - 1)
 
     def show_proposal(self, proposal: Proposal) -> None:
         """The reply is whole."""
-        self.show_review(Review.start(proposal.plan.document, proposal.hunks), proposal)
-        assert self.review is not None
-        self.post_message(ReviewChanged(self.review))
+        live, review = self._live, self.review
+        if live is None or review is None or review.document.data != proposal.plan.document.data:
+            review = Review.start(proposal.plan.document)
+        spans: Sequence[Sequence[Span]] = () if live is None else live.state().origins
+        self.show_review(review.extended(proposal.hunks[review.received :]), proposal)
+        self.origins = added_origins(proposal.plan.document, proposal.hunks, spans)
+        self._refill()
+        self._go_to_undecided(1)
+        self.post_message(ReviewChanged(self._reviewed))
 
     def show_review(self, review: Review, proposal: Proposal) -> None:
         """A review that was begun already."""
+        self._forget()
+        self._plan, self._report = proposal.plan, proposal.report
+        self.show_hunks(review, proposal.plan.language)
+
+    def show_hunks(self, review: Review, language: Language | None = None) -> None:
+        """A review of hunks that no model of ours proposed."""
         self.review = review
-        self._show("\n".join(diff_lines(review.hunks, colour=False)))
+        self._colour(review.document, language or detect_language(review.document.name, review.document.lines[0]))
+        self._refill(keep=False)
+        self._go_to_undecided(1)
 
     def hunk_redone(self, index: int, proposal: Proposal) -> None:
         """A hunk was done anew."""
-        assert self.review is not None
-        self.review = redone(self.review, index, proposal)
-        self._show("\n".join(diff_lines(self.review.hunks, colour=False)))
-        self.post_message(ReviewChanged(self.review))
+        self._step(lambda review: redone(review, index, proposal), stay=index)
 
     def stop(self, sentence: str) -> None:
-        """The run ended without a proposal."""
-        self._show(sentence)
+        """The run ended without a proposal: what came of it can be looked at, and not decided."""
+        self._sentence = sentence
+        if self._live is None:
+            self.review = None
+        self._refill()
 
-    def _show(self, text: str) -> None:
-        self.query_one("#diff-text", Static).update(Words(text))
+    @property
+    def _reviewed(self) -> Review:
+        assert self.review is not None
+        return self.review
+
+    def _forget(self) -> None:
+        self._live = self._plan = self._report = None
+        self._extra, self._sentence, self.picking, self.wanted = {}, "", False, ""
+        self.highlighters, self.origins, self.live_origins = (None, None), {}, ()
+
+    def _colour(self, document: Document, language: Language) -> None:
+        self._language = language
+        self.highlighters = (Highlighter(document.lines, language), None)
+
+    def _refill(self, *, keep: bool = True) -> None:
+        """Make the rows anew from what is known."""
+        rows = [Row(NOTE, self._sentence)] if self._sentence else []
+        review = self.review
+        if review is not None and self._live is not None:
+            state = self._live.state()
+            self.live_origins = state.origins
+            rows += live_rows(review, state)
+        elif review is not None:
+            rows += note_rows(self._report)
+            rows += with_hidden(review_rows(review, self._extra), review)
+            if review.hunks:
+                assert self._language is not None
+                new = Highlighter(review.all_lines(), self._language)
+                self.highlighters = (self.highlighters[0], new)
+        self.show_rows(rows, keep=keep)
+        self.border_subtitle = self._summary()
+
+    def _summary(self) -> str:
+        if self.review is None:
+            return ""
+        at, count, left = self.current_hunk(), len(self.review.hunks), self.review.undecided
+        so_far = " so far" if self._live is not None else ""
+        return f"{at} of {count}{so_far}, {left} undecided" + (" · choosing lines" if self.picking else "")
+
+    # --- deciding -----------------------------------------------------------------------------------------------------
+
+    def _ready(self) -> bool:
+        """True while there are hunks to decide about; says so otherwise."""
+        if self.review is None or not self.review.items or (self._live is not None and self._sentence):
+            self._tell("There is no hunk to decide yet.")
+            return False
+        return True
+
+    def _step(self, step: Callable[[Review], Review], *, stay: int | None = None) -> bool:
+        """Take a step of the review, if it can be taken, and tell of it."""
+        if not self._ready():
+            return False
+        try:
+            after = step(self._reviewed)
+        except AppError as error:
+            self._tell(str(error), "error")
+            return False
+        if after.items == self._reviewed.items:
+            return False
+        self.review = after
+        self._recheck()
+        self._refill()
+        if stay is not None:
+            self._go_to_hunk(min(stay, len(after.items)))
+        self.post_message(ReviewChanged(after))
+        return True
+
+    def _take_hunks(self) -> None:
+        assert self._live is not None
+        review = self._reviewed
+        if len(self._live.hunks) > review.received:
+            self.review = review.extended(self._live.hunks[review.received :])
+            self.post_message(ReviewChanged(self._reviewed))
+
+    def _recheck(self) -> None:
+        """When all is decided, the checks look at what was accepted."""
+        if self._plan is not None and self._live is None and not self._reviewed.undecided:
+            self._report = check_review(self._plan, self._reviewed)
+
+    def _decide(self, decision: Decision) -> None:
+        index = self.current_hunk()
+        self._following = False
+        self._step(lambda review: review.decide(index, decision))
+        if self.review is not None:
+            self._go_to_undecided(index + 1)
+
+    def action_accept(self) -> None:
+        self._decide(Decision.ACCEPTED)
+
+    def action_reject(self) -> None:
+        self._decide(Decision.REJECTED)
+
+    def action_toggle_decision(self) -> None:
+        row = self.row
+        if not self.picking:
+            self._step(lambda review: review.toggle(self.current_hunk()))
+        elif row is not None and row.position >= 0 and row.kind in "+-":
+            self._toggle_line(row)
+        self._following = False
+
+    def _toggle_line(self, row: Row) -> None:
+        item = self._reviewed.item(row.hunk)
+        chosen = changed_positions(item.hunk) if item.chosen is None else item.chosen
+        if item.decision is Decision.REJECTED:
+            chosen = frozenset()
+        self._step(lambda review: review.choose(row.hunk, chosen ^ {row.position}))
+
+    def action_pick_lines(self) -> None:
+        if self._ready():
+            self.picking = not self.picking
+            self.look_changed()
+            self.border_subtitle = self._summary()
+            if self.picking:
+                self._tell("Choose lines with space; v when done.")
+
+    def action_undo_decision(self) -> None:
+        if not self._step(Review.undo):
+            self._tell("There is no decision to take back.")
+
+    def action_redo_decision(self) -> None:
+        if not self._step(Review.redo):
+            self._tell("There is no decision to make again.")
+
+    def action_accept_rest(self) -> None:
+        if not self._ready():
+            return
+        held = held_hunks(self._reviewed, self._warnings)
+        self._step(lambda review: review.decide_rest(Decision.ACCEPTED, held))
+        left = [item for item in self._reviewed.items if item.decision is Decision.UNDECIDED]
+        if left:
+            self._go_to_undecided(1)
+            self._tell(f"A blocking check is about {len(left)} of them: decide by hand.", "warning")
+
+    def action_reject_rest(self) -> None:
+        self._step(lambda review: review.decide_rest(Decision.REJECTED))
+
+    def action_split_hunk(self) -> None:
+        index = self.current_hunk()
+        if self._ready() and not self._step(lambda review: review.split(index), stay=index):
+            self._tell("The hunk is one change; v chooses single lines.")
+
+    @property
+    def _warnings(self) -> tuple[CheckWarning, ...]:
+        return () if self._report is None else self._report.warnings
+
+    def action_mend(self) -> None:
+        if not self._ready():
+            return
+        here = self.current_hunk()
+        mendable = [warning for warning in self._warnings if warning.code in MENDABLE]
+        # What is about this hunk comes first.
+        mendable.sort(key=lambda warning: here not in touched(self._reviewed, warning))
+        for warning in mendable:
+            if self._step(lambda review, warning=warning: mend(review, warning)):  # type: ignore[misc]
+                self._tell(f"Done: {MENDABLE[warning.code]}. u takes it back.")
+                return
+        self._tell("No warning here can be mended.")
+
+    # --- other text ---------------------------------------------------------------------------------------------------
+
+    def action_edit_hunk(self) -> None:
+        if not self._ready():
+            return
+        index = self.current_hunk()
+        lines = new_side(self._reviewed.item(index).hunk)
+        if not can_edit_in_place(lines):
+            self._tell("These lines have characters that only $EDITOR keeps: E.", "warning")
+            return
+        self.app.push_screen(HunkEditor(lines, f"Hunk {index}"), lambda edited: self._edited(index, edited))
+
+    def action_edit_hunk_outside(self) -> None:
+        if not self._ready():
+            return
+        index = self.current_hunk()
+        text = "".join(f"{line}\n" for line in new_side(self._reviewed.item(index).hunk))
+        edited = self._ui.edit_outside(text, Path(self._reviewed.document.name).suffix or ".txt")
+        if edited is not None and edited != text:
+            self._edited(index, edited.removesuffix("\n").split("\n") if edited else [])
+
+    def _edited(self, index: int, lines: list[str] | None) -> None:
+        if lines is not None:
+            self._step(lambda review: review.edit(index, lines), stay=index)
+
+    def action_redo_hunk(self) -> None:
+        if not self._ready() or self._live is not None or self._plan is None:
+            self._tell("A hunk can be done anew when the reply is whole.")
+            return
+        index = self.current_hunk()
+        hunk = self._reviewed.item(index).hunk
+        note = Ask(f"What should the model do otherwise in hunk {index}?")
+
+        def answered(said: str | None) -> None:
+            if said:
+                self.post_message(RedoHunk(index, hunk, said))
+
+        self.app.push_screen(note, answered)
+
+    def action_continue_reply(self) -> None:
+        if self._live is None or not self._sentence:
+            self._tell("There is no reply that was cut.")
+        else:
+            self.post_message(ContinueReply())
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def go_to(self, entry: int) -> None:
+        super().go_to(entry)
+        self._following = False
+        self.border_subtitle = self._summary()
+
+    def action_diff_bottom(self) -> None:
+        super().action_diff_bottom()
+        self._following = True
+
+    def action_next_hunk(self) -> None:
+        row = self.row
+        at = self.current_hunk()
+        before = row is not None and (row.hunk == 0 or row.kind == NOTE)
+        self._go_to_hunk(at if before else at + 1)
+
+    def action_previous_hunk(self) -> None:
+        row = self.row
+        at = self.current_hunk()
+        self._go_to_hunk(at if row is not None and row.kind != HUNK and row.hunk == at else at - 1)
+
+    def _go_to_hunk(self, index: int) -> None:
+        entry = self.entry_of_hunk(index)
+        if entry is not None:
+            self.go_to(entry)
+
+    def _go_to_undecided(self, start: int) -> None:
+        """The next undecided hunk from `start` on, round the end; stays where there is none."""
+        review = self._reviewed
+        count = len(review.items)
+        for step in range(count):
+            index = (start - 1 + step) % count + 1
+            if review.items[index - 1].decision is Decision.UNDECIDED:
+                self._go_to_hunk(index)
+                return
+
+    def action_more_context(self) -> None:
+        index = self.current_hunk()
+        if self.review is not None and index:
+            first = self.review.item(index).hunk.changes[0].first
+            self._extra[first] = self._extra.get(first, 0) + _MORE_CONTEXT
+            self._refill()
+
+    def action_find(self) -> None:
+        self.app.push_screen(Ask("Find", self.wanted), self._find)
+
+    def _find(self, wanted: str | None) -> None:
+        if wanted is not None:
+            self.wanted = wanted
+            self.look_changed()
+            self.action_find_next()
+
+    def action_find_next(self) -> None:
+        found = self.find_from(self.cursor + 1) if self.wanted else None
+        if found is not None:
+            self.go_to(found)
+        elif self.wanted:
+            self._tell(f"{self.wanted} is in none of the lines shown.")
+
+    def action_preview(self) -> None:
+        if self._ready():
+            assert self._language is not None
+            title = f"{shown(self._reviewed.document.name)} with {len(self._reviewed.accepted)} accepted hunks"
+            self.app.push_screen(PreviewScreen(self._reviewed, title))
+
+    # --- taking it elsewhere ------------------------------------------------------------------------------------------
+
+    def action_export_patch(self) -> None:
+        if self._ready():
+            try:
+                path = export_patch(self._reviewed.document, self._reviewed.wanted)
+            except AppError as error:
+                self._tell(str(error), "error")
+            else:
+                self._tell(f"Written to {shown(path)}.")
+
+    def action_copy_patch(self) -> None:
+        if self._ready():
+            try:
+                patch = patch_bytes(self._reviewed.document, self._reviewed.wanted)
+                copied = self._ui.copy(patch.decode("utf-8", "surrogateescape"))
+            except AppError as error:
+                self._tell(str(error), "error")
+            else:
+                where = "Copied, and in" if copied.sent else "Too long for the clipboard; it is in"
+                self._tell(f"{where} {shown(copied.path)}.")
+
+    async def action_undo_last_apply(self) -> None:
+        await cast("FileScreen", self.screen).action_undo_apply()
+
+    @property
+    def _ui(self) -> "ScreenActions":
+        return cast("ScreenActions", self.app)
+
+    def _tell(self, sentence: str, severity: str = "information") -> None:
+        self._ui.tell(sentence, severity)  # type: ignore[arg-type]
