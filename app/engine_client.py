@@ -43,7 +43,7 @@ class EngineDescription:
     notes: tuple[str, ...] = ()
     """What happened at load that a user should know (a fallback, a cache that could not be written)."""
     capabilities: Capabilities = Capabilities()
-    reached: str = "in process"
+    reached: str = "in this process"
     """How the engine is reached, for people and for `start.model` of the machine interface."""
 
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
+from app.clients.identity import description_of, identity_of
 from app.engine_client import EngineDescription, TokenCounts
 from app.errors import AppError, EngineUnreachableError, FileTooLongError, MemoryLimitError, ModelError
 from editor_engine.errors import (
@@ -27,6 +28,8 @@ if TYPE_CHECKING:  # editor_engine.engine brings numpy and the native core: 0.15
     from editor_engine.engine import Engine
 
 Result = TypeVar("Result")
+
+NO_MEMORY = "The memory of this machine does not suffice for this model and file."
 
 _CAUSES: dict[type[EngineError], type[AppError]] = {
     ModelMissingError: ModelError,
@@ -66,23 +69,12 @@ class InProcessClient:
         except EngineError as error:
             raise app_error(error) from error
         except MemoryError as error:
-            raise MemoryLimitError("The memory of this machine does not suffice for this model and file.") from error
+            raise MemoryLimitError(NO_MEMORY) from error
 
     async def describe(self) -> EngineDescription:
-        def work(engine: "Engine", model_id: str) -> EngineDescription:
-            info = engine.info
-            return EngineDescription(
-                model_id=model_id,
-                sha256=info.sha256,
-                device=info.device,
-                threads=info.threads,
-                exactness="exact",
-                policy="strict",
-                context_length=info.context_length,
-                notes=engine.notes,
-            )
-
-        return await self._run(work)
+        return await self._run(
+            lambda engine, model_id: description_of(identity_of(engine, model_id), "in this process")
+        )
 
     async def count(self, request: CompletionRequest) -> TokenCounts:
         prompt, source = await self._run(lambda engine, _: engine.count(request))
@@ -113,19 +105,20 @@ class InProcessClient:
         self._loaded = None
 
 
-def native_client(model: str | None, threads: int) -> InProcessClient:
-    """A client over a model installed on this machine, found and loaded at its first call.
+def load_native(model: str | None, threads: int) -> "tuple[Engine, str]":
+    """Find a model installed on this machine and load it; returns the engine and the id its model goes by.
 
-    `model` is a catalogue id or the path of a GGUF file; None takes the best one installed.
+    `model` is a catalogue id or the path of a GGUF file; None takes the best one installed. Raises EngineErrors.
     """
+    # The engine brings numpy, the tokenizer library and the native core: 0.2 s that `--help` must not pay.
+    from editor_engine.config import EngineConfig
+    from editor_engine.engine import Engine
+    from editor_engine.store.installed import locate
 
-    def load() -> "tuple[Engine, str]":
-        # The engine brings numpy, the tokenizer library and the native core: 0.2 s that `--help` must not pay.
-        from editor_engine.config import EngineConfig
-        from editor_engine.engine import Engine
-        from editor_engine.store.installed import locate
+    located = locate(model)
+    return Engine.load(EngineConfig(model_path=located.path, threads=threads)), located.id
 
-        located = locate(model)
-        return Engine.load(EngineConfig(model_path=located.path, threads=threads)), located.id
 
-    return InProcessClient(load)
+def native_client(model: str | None, threads: int) -> InProcessClient:
+    """A client over `load_native`, called at the client's first call."""
+    return InProcessClient(lambda: load_native(model, threads))

@@ -148,7 +148,7 @@ def test_start_says_what_is_edited_by_what(file: Path) -> None:
         "threads": 2,
         "exactness": "exact",
         "policy": "strict",
-        "reached": "in process",
+        "reached": "in this process",
     }
     assert start["cached_tokens"] == 0
     assert start["expected_s"] is None  # nothing was measured here before

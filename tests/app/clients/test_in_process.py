@@ -45,7 +45,9 @@ class FakeEngine:
     threads: set[int] = field(default_factory=set)
     notes: tuple[str, ...] = ("a note",)
     info: Any = field(
-        default_factory=lambda: SimpleNamespace(sha256="c" * 64, device="cpu", threads=2, context_length=4096)
+        default_factory=lambda: SimpleNamespace(
+            sha256="c" * 64, device="cpu", threads=2, context_length=4096, isa="scalar", contract_version=1
+        )
     )
 
     def count_tokens(self) -> tuple[int, int]:
