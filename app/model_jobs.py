@@ -1,4 +1,4 @@
-"""Fetching and verifying models in a process of their own, so that whoever waits stays responsive and may walk away.
+"""Listing, fetching and verifying models in a process of its own: whoever waits stays light, and may walk away.
 
 Runs `redraft models ... --json` and reads its lines; knows nothing of screens or sources. Invariant: when a call is
 left, by any way, its process has ended; a pull that was stopped keeps what has arrived, and the next one continues it.
@@ -6,14 +6,17 @@ left, by any way, its process has ended; a pull that was stopped keeps what has 
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from app.errors import InterruptedByUserError, ModelError
+from app.model_rows import ModelRow
 
 # -P: the current folder may have an `app` of the user's own, which is none of ours to import.
 COMMAND = (sys.executable, "-P", "-m", "app.cli", "models")
@@ -31,6 +34,19 @@ class PullProgress:
     done: int
     """Bytes of the model file that are here."""
     total: int
+
+
+async def list_models(*, command: Sequence[str] = COMMAND) -> tuple[ModelRow, ...]:
+    """Every model of the catalogue in its order, then other files of the models folder. Raises ModelError."""
+    rows: list[ModelRow] = []
+    names = [field.name for field in dataclasses.fields(ModelRow)]
+    async for line in _lines([*command, "list", "--json"]):
+        try:
+            row = ModelRow(**{name: line[name] for name in names})
+        except KeyError as error:
+            raise ModelError("The list of models cannot be understood; is another version installed?") from error
+        rows.append(dataclasses.replace(row, path=None if row.path is None else Path(row.path)))
+    return tuple(rows)
 
 
 async def pull_model(

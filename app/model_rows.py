@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from editor_engine.store.catalogue import CatalogueModel, catalogue
+from editor_engine.store.catalogue import CatalogueModel
 
 if TYPE_CHECKING:  # looking into the models folder is not needed for a command's help
     from editor_engine.store.installed import InstalledModel
@@ -70,17 +70,3 @@ def model_row(model: CatalogueModel | None, entry: "InstalledModel | None", avai
         sha256=sha256,
         for_tests=for_tests,
     )
-
-
-def model_rows() -> tuple[ModelRow, ...]:
-    """Every model of the catalogue in its order, then other files of the models folder. Hashes nothing.
-
-    Raises editor_engine.errors.ModelMissingError when the folder cannot be read.
-    """
-    from editor_engine.machine import available_bytes
-    from editor_engine.store.installed import installed
-
-    entries = {entry.id: entry for entry in installed()}
-    available = available_bytes()
-    known = [model_row(model, entries.pop(model.id, None), available) for model in catalogue()]
-    return (*known, *(model_row(None, entry, available) for entry in entries.values()))

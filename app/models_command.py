@@ -14,11 +14,12 @@ import click
 
 from app.errors import AppError, ExitCode, InterruptedByUserError, UsageError
 from app.json_events import JsonWriter
-from app.model_rows import ModelRow, model_row, model_rows
+from app.model_rows import ModelRow, model_row
 from editor_engine.errors import EngineError
 from editor_engine.store.catalogue import (
     CatalogueModel,
     IndexSource,
+    catalogue,
     default_model,
     find,
     gigabytes,
@@ -111,10 +112,16 @@ def _row(row: ModelRow) -> str:
 @_json_option
 def list_models(as_json: bool) -> None:
     """Show every model: size, licence, memory needed, whether it fits this machine, whether it is installed."""
+    from editor_engine.machine import available_bytes
+    from editor_engine.store.installed import installed
+
     with _answering(as_json) as output:
+        entries = {entry.id: entry for entry in installed()}
+        available = available_bytes()
+        known = [model_row(model, entries.pop(model.id, None), available) for model in catalogue()]
         if not as_json:
             click.echo(f"{'id':<20}  {'size':>8}  {'licence':<21}  {'memory':>8}  {'fits':<7}  installed")
-        for row in model_rows():
+        for row in (*known, *(model_row(None, entry, available) for entry in entries.values())):
             output.item(vars(row), _row(row))
 
 

@@ -1,6 +1,6 @@
 """Fetches and verifies models for the screens: one at a time, in the background, told as messages.
 
-The work is `app.model_jobs` and `app.model_rows`. Invariant: what is said last about a pull is how it ended, and a pull
+The work is `app.model_jobs`. Invariant: what is said last about a pull is how it ended, and a pull
 goes on when the screen that began it is left.
 """
 
@@ -9,12 +9,9 @@ from collections.abc import Callable, Coroutine
 
 from textual.message import Message
 
-from app.clients.in_process import app_error
 from app.errors import AppError
-from app.model_jobs import PullProgress, pull_model, verify_model
-from app.model_rows import ModelRow, model_rows
+from app.model_jobs import PullProgress, list_models, pull_model, verify_model
 from app.tui.messages import ModelJobDone, ModelsListed, PullMoved
-from editor_engine.errors import EngineError
 
 
 class ModelWorker:
@@ -31,11 +28,9 @@ class ModelWorker:
     async def list_models(self) -> None:
         """Say what there is."""
         try:
-            rows: tuple[ModelRow, ...] = await asyncio.to_thread(model_rows)
-        except EngineError as error:
-            self._post(ModelsListed((), app_error(error)))
-        else:
-            self._post(ModelsListed(rows, None))
+            self._post(ModelsListed(await list_models(), None))
+        except AppError as error:
+            self._post(ModelsListed((), error))
 
     async def pull(self, model_id: str, *, from_index: bool, accept_licence: bool) -> None:
         """Fetch a model; goes on where an earlier pull was stopped."""

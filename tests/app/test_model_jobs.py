@@ -9,7 +9,7 @@ import pytest
 
 from app import model_jobs
 from app.errors import ModelError
-from app.model_jobs import PullProgress, pull_model, verify_model
+from app.model_jobs import PullProgress, list_models, pull_model, verify_model
 from tests.support.headless_edit import assert_sentence
 
 STUBBORN = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -104,3 +104,11 @@ def test_the_real_command_is_not_taken_from_the_current_folder(tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ModelError, match="No model is called 'tiny'; known: qwen"):
         asyncio.run(pull_model("tiny", lambda _: None))
+
+
+def test_the_list_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = asyncio.run(list_models())
+    assert rows[0].id == "qwen2.5-coder-0.5b" and not any(row.installed for row in rows)
+    assert all(row.path is None and row.memory_bytes for row in rows)
+    with pytest.raises(ModelError, match="another version"):
+        asyncio.run(list_models(command=script(tmp_path, "say(type='item', id='x')\n")))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app import model_rows, models_command
+from app import models_command
 from app.cli import main
 from app.errors import ExitCode
 from editor_engine.config import models_dir
@@ -36,7 +36,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CatalogueModel:
 def catalogued(patch: pytest.MonkeyPatch, *models: CatalogueModel) -> None:
     """Make `models` the whole catalogue, for the command too."""
     use_catalogue(patch, *models)
-    patch.setattr(model_rows, "catalogue", lambda: models)
+    patch.setattr(models_command, "catalogue", lambda: models)
 
 
 def put(model: CatalogueModel, data: bytes | None = None) -> Path:
