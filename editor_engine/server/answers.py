@@ -78,6 +78,7 @@ class CompletionAnswer(Response):
                         began = True
                         await send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS})
                     await _send_data(send, *map(_json, chunks))
+                    await asyncio.sleep(0)  # neither a full inbox nor a quick client keeps the others waiting
         except ServerFault as fault:
             if not began:
                 raise

@@ -5,10 +5,15 @@ stops reading in the middle of an answer, holds its connection for the limits' t
 """
 
 import asyncio
+import socket
+import struct
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from editor_engine.server.options import Limits
+
+_AT_ONCE = struct.pack("ii", 1, 0)
+"""SO_LINGER: on, for 0 seconds."""
 
 
 def connection_class(limits: Limits) -> type[H11Protocol]:
@@ -33,7 +38,7 @@ def connection_class(limits: Limits) -> type[H11Protocol]:
         def pause_writing(self) -> None:
             super().pause_writing()
             if self._writing is None:
-                self._writing = self.loop.call_later(limits.write_s, self.transport.abort)
+                self._writing = self.loop.call_later(limits.write_s, self._drop)
 
         def resume_writing(self) -> None:
             super().resume_writing()
@@ -55,6 +60,11 @@ def connection_class(limits: Limits) -> type[H11Protocol]:
             if self.cycle is None or self.cycle.more_body:
                 return True
             return self.cycle.response_complete and bool(self.conn.trailing_data[0])
+
+        def _drop(self) -> None:
+            # Without this the system would keep what the client does not take, for as long as the client lives.
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+            self.transport.abort()
 
         def _stop_reading_clock(self) -> None:
             if self._reading is not None:

@@ -60,6 +60,8 @@ class Job:
         self.started_at: float | None = None
         """None: it has not run."""
         self.cancel = CancelFlag()
+        self.left = False
+        """Nobody listens any more."""
         self.finished: Finished | None = None
         """The engine's last word; None: not yet, or it failed."""
         self.fault: ServerFault | None = None
@@ -90,8 +92,10 @@ class Job:
         return self.finished.reason.value if self.finished else "left"
 
     async def events(self) -> AsyncGenerator[EngineEvent, None]:
-        """What the engine says, until the end. Raises ServerFault."""
+        """What the engine says, until the end or until nobody listens. Raises ServerFault."""
         while (event := await self._inbox.get()) is not None:
+            if self.left:
+                return
             if self.fault is None:  # after a cut the engine's own last words are of no interest
                 yield event
         if self.fault is not None:
@@ -230,6 +234,7 @@ class Dispatcher:
 
     def leave(self, job: Job) -> None:
         """Nobody waits for this job any more; its events end. Safe to call twice, and after its end."""
+        job.left = True
         job.cancel.set()
         if job in self._waiting:
             self._waiting.remove(job)

@@ -106,5 +106,6 @@ def _host_name(values: list[str]) -> str | None:
         return None
     value = values[0].strip().lower()
     if value.startswith("["):
-        return value[1:].partition("]")[0]
+        name, bracket, _ = value[1:].partition("]")
+        return name if bracket else None
     return value.partition(":")[0]
