@@ -18,7 +18,6 @@ from app.engine_client import EngineClient
 from app.tui.app import RedraftApp, UiOptions
 from app.tui.messages import ReviewChanged
 from app.tui.screens.workspace import WorkspaceScreen
-from app.tui.widgets.diff_view import DiffView
 from tests.support.scripted_client import ScriptedClient
 
 WIDE, NARROW = (120, 40), (80, 24)
@@ -83,9 +82,21 @@ class Session:
 
     async def accept_all(self) -> None:
         """Decide every hunk for it, as the review tells the workspace."""
-        review = self.workspace.query_one(DiffView).review
+        review = self.last_turn().review
         assert review is not None
         self.workspace.post_message(ReviewChanged(review.decide_rest(Decision.ACCEPTED)))
+        await self.settle()
+
+    async def decide(self, index: int, decision: Decision = Decision.ACCEPTED) -> None:
+        """Decide one hunk."""
+        review = self.last_turn().review
+        assert review is not None
+        self.workspace.post_message(ReviewChanged(review.decide(index, decision)))
+        await self.settle()
+
+    async def look(self) -> None:
+        """Let the workspace compare the file on disk with what it read."""
+        await self.workspace.look_again()
         await self.settle()
 
     def shown(self) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from textual import on
+from textual.content import Content
 from textual.screen import Screen
 
 from app.editing.apply import Receipt, apply_hunks
@@ -88,7 +89,7 @@ class FileScreen(Screen[None]):
         source = self.query_one(SourceView)
         source.show(base, keep_place=keep_place)
         left = f"as turn {self.turns.base} left it: " if self.turns.base else ""
-        source.border_title = left + _short(base.name)
+        source.border_title = Content(left + _short(base.name))  # a name is no markup
         source.border_subtitle = f"{len(base.lines)} lines, {base.codec.label}, {base.newline}"
 
     def show_turn(self) -> None:
