@@ -1,6 +1,8 @@
 """Edits that wait for review: one file each, with everything a review needs and nothing that can go out of date.
 
-    header (a line of JSON: path, instruction, model, statistics, warnings, hashes) + the bytes before + the bytes after
+    a line of JSON: path, instruction, model, statistics, warnings, hashes
+    a line of JSON: where the lines of the new version end, and which of them are the old one's
+    the bytes before, the bytes after
 
 The patch is made from the bytes when it is asked for. Knows nothing of models or terminals, and never touches the
 user's files. Invariant: a proposal that can be listed is whole (it is written under another name and renamed), and both
@@ -19,12 +21,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from app.editing.alignment import Match
 from app.editing.diff import Hunk, make_hunks
 from app.editing.document import Document, open_bytes, open_document, reparse
-from app.editing.encoding import TextCodec, cut_lines
+from app.editing.encoding import SourceLine
 from app.editing.rebase import rebase
-from app.editing.result import Result, make_result
-from app.errors import AppError, ConflictError, FileError, ProposalError, StateError
+from app.editing.result import Result
+from app.errors import ConflictError, FileError, ProposalError, StateError
 from app.paths import shown
 from app.private_files import write_private
 
@@ -65,6 +68,7 @@ class StoredProposal:
     base_sha256: str
     base_size: int
     new_sha256: str
+    """Of the file with every hunk applied."""
     new_size: int
     encoding: str
     """Python's name, without mark."""
@@ -121,7 +125,7 @@ class ProposalStore:
             warnings=warnings,
             stats=stats,
         )
-        self._write(stored, document.data, result.data)
+        self._write(stored, result)
         self.drop_for(path, but=stored.id)
         return stored
 
@@ -150,14 +154,14 @@ class ProposalStore:
 
     def load(self, stored: StoredProposal) -> OpenedProposal:
         """Open a proposal for review, and see what has become of its file."""
-        base, new = self._versions(stored)
+        layout, base, new = self._versions(stored)
         try:
             now = open_document(stored.path, stored.encoding)
         except FileError:
-            document = self._detached(stored, base)
-            return OpenedProposal(stored, Standing.STALE, document, self._hunks(stored, document, new))
+            document = open_bytes(base, stored.path, stored.encoding)
+            return OpenedProposal(stored, Standing.STALE, document, _hunks(stored, document, layout, new))
         document = reparse(now, replace(now.snapshot, data=base))
-        hunks = self._hunks(stored, document, new)
+        hunks = _hunks(stored, document, layout, new)
         return OpenedProposal(stored, _standing(stored, document, hunks, now), document, hunks)
 
     def standing(self, stored: StoredProposal) -> Standing:
@@ -186,10 +190,14 @@ class ProposalStore:
         self._sweep(now)
         return gone
 
-    def _write(self, stored: StoredProposal, base: bytes, new: bytes) -> None:
-        header = json.dumps(asdict(stored)).encode("ascii") + b"\n"
+    def _write(self, stored: StoredProposal, result: Result) -> None:
+        layout = {
+            "lines": [(len(line.raw), len(line.ending)) for line in result.lines],
+            "matches": [(match.old, match.new, match.length) for match in result.matches],
+        }
+        head = "".join(json.dumps(part) + "\n" for part in (asdict(stored), layout)).encode("ascii")
         try:
-            write_private(self.folder / f"{stored.id}.proposal", header + base + new)
+            write_private(self.folder / f"{stored.id}.proposal", head + result.document.data + result.data)
         except StateError as error:
             raise ProposalError(f"The proposal for {shown(stored.path)} cannot be stored: {error}") from error
 
@@ -206,27 +214,18 @@ class ProposalStore:
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
-    def _versions(self, stored: StoredProposal) -> tuple[bytes, bytes]:
+    def _versions(self, stored: StoredProposal) -> tuple[Any, bytes, bytes]:
+        """(layout of the new version, the bytes before, the bytes after), checked."""
         with self._errors("read"), (self.folder / f"{stored.id}.proposal").open("rb") as file:
             file.readline()
-            base, new = file.read(stored.base_size), file.read(stored.new_size)
-        for data, digest in ((base, stored.base_sha256), (new, stored.new_sha256)):
-            if hashlib.sha256(data).hexdigest() != digest:
-                raise ProposalError(f"The proposal {stored.id} is damaged, so it cannot be used.")
-        return base, new
-
-    def _detached(self, stored: StoredProposal, base: bytes) -> Document:
-        """The file as it was, with nothing known of how it is now; it cannot be applied."""
-        return open_bytes(base, stored.path, stored.encoding)
-
-    def _hunks(self, stored: StoredProposal, document: Document, new: bytes) -> tuple[Hunk, ...]:
+            line, base, new = file.readline(), file.read(stored.base_size), file.read(stored.new_size)
+        hashes = (hashlib.sha256(base).hexdigest(), hashlib.sha256(new).hexdigest())
+        if hashes != (stored.base_sha256, stored.new_sha256):
+            raise ProposalError(_damaged(stored))
         try:
-            result = make_result(document, _spoken(new, document.codec))
-        except (AppError, UnicodeError) as error:
-            raise ProposalError(f"The proposal {stored.id} cannot be read: {error}") from error
-        if result.data != new:
-            raise ProposalError(f"The proposal {stored.id} was made by another version and cannot be used.")
-        return make_hunks(result)
+            return json.loads(line), base, new
+        except ValueError as error:
+            raise ProposalError(_damaged(stored)) from error
 
     def _sweep(self, now: float) -> None:
         with self._errors("removed"):
@@ -250,9 +249,27 @@ def _id(path: str, base_sha256: str, instruction: str) -> str:
     return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 
-def _spoken(data: bytes, codec: TextCodec) -> str:
-    """The lines of a version as a reply would say them."""
-    return "".join(f"{line}\n" for line, _ in cut_lines(codec.decode(data[len(codec.bom) :])))
+def _hunks(stored: StoredProposal, document: Document, layout: Any, new: bytes) -> tuple[Hunk, ...]:
+    """The hunks as they were when the proposal was made."""
+    lines: list[SourceLine] = []
+    at = 0
+    try:
+        for size, ending in layout["lines"]:
+            raw = new[at : at + size]
+            at += size
+            text = document.codec.decode(raw if lines else raw[len(document.codec.bom) :])
+            cut = len(text) - ending
+            lines.append(SourceLine(text[:cut], text[cut:], raw))
+        result = Result(document, tuple(lines), tuple(Match(*match) for match in layout["matches"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProposalError(_damaged(stored)) from error
+    if result.data != new:
+        raise ProposalError(_damaged(stored))
+    return make_hunks(result)
+
+
+def _damaged(stored: StoredProposal) -> str:
+    return f"The proposal {stored.id} is damaged, so it cannot be used."
 
 
 def _standing(stored: StoredProposal, document: Document, hunks: tuple[Hunk, ...], now: Document) -> Standing:

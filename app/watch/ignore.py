@@ -28,7 +28,7 @@ OWN_PATTERNS = (
     *(".eggs/", "*.egg-info/", ".ipynb_checkpoints/", ".idea/", ".vs/"),
     # backups, and what editors and other tools write beside a file while they save it
     *("*~", "*.bak", "*.orig", "*.rej", "*.tmp", "*.temp", "*.part", "*.swp", "*.swo", "*.swx", ".*.sw[a-p]", "4913"),
-    *("#*#", ".#*", "*.un~", "*.kate-swp", ".~lock.*#", "*___jb_tmp___", "*___jb_old___", ".goutputstream-*"),
+    *(r"\#*#", ".#*", "*.un~", "*.kate-swp", ".~lock.*#", "*___jb_tmp___", "*___jb_old___", ".goutputstream-*"),
     *(".redraft-*.tmp", ".DS_Store"),
     # generated, and never worth an edit
     *("*.min.js", "*.min.css", "*.map", "*.lock", "package-lock.json", "*.pyc", "*.o", "*.a", "*.so"),

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from app.editing.alignment import Match
 from app.editing.checks import CheckWarning
 from app.editing.diff import Hunk, make_hunks
 from app.editing.document import Document, open_bytes, open_document
 from app.editing.language import detect_language
 from app.editing.pipeline import EditOrder, Proposal, plan_edit, run_edit
-from app.editing.result import Result, make_result
+from app.editing.result import Result, matched_result
 from app.engine_client import EngineClient
 from app.errors import NotAFileError
 from app.paths import shown
@@ -106,9 +107,27 @@ async def edit_saved(asked: Asked, client: EngineClient, limits: EditLimits, can
     assert proposal is not None  # run_edit ends with one or raises
     result, warnings = proposal.result, proposal.report.warnings
     if asked.bare is not asked.document:
-        result = make_result(asked.document, "".join(f"{line.text}\n" for line in result.lines))
+        result = _with_triggers(asked, result)
         warnings = tuple(_placed(warning, asked.lines) for warning in warnings)
     return Edited(asked, result, make_hunks(result), warnings, plan.engine.model_id, proposal.stats)
+
+
+def _with_triggers(asked: Asked, result: Result) -> Result:
+    """A result of the bare file as one of the file itself: lines that were and are the same in both stay so."""
+    old, bare = asked.document.source_lines, asked.bare.source_lines
+    matches: list[Match] = []
+    for match in result.matches:
+        for step in range(match.length):
+            at, new = match.old + step, match.new + step
+            if at >= len(asked.lines) or old[asked.lines[at]].raw != bare[at].raw:
+                continue
+            line = asked.lines[at]
+            last = matches[-1] if matches else Match(0, 0, 0)
+            if last.length and (last.old + last.length, last.new + last.length) == (line, new):
+                matches[-1] = Match(last.old, last.new, last.length + 1)
+            else:
+                matches.append(Match(line, new, 1))
+    return matched_result(asked.document, [line.text for line in result.lines], matches)
 
 
 async def warm_up(asked: Asked, client: EngineClient, limits: EditLimits, cancel: CancelFlag) -> None:

@@ -309,10 +309,15 @@ def test_an_edit_with_a_warning_is_proposed_and_not_applied(tmp_path: Path) -> N
 
 
 def test_a_newer_save_is_never_written_over(tmp_path: Path, client: WatchClient) -> None:
+    path = tmp_path / "a.py"
+
+    def save_once() -> None:
+        client.at_token.clear()
+        path.write_text("y = 1\n# mine\n")
+
     async def work() -> None:
-        path = tmp_path / "a.py"
         async with watching(tmp_path, client, standing=ALL, apply=True) as rig:
-            client.at_token[6] = lambda: client.at_token.clear() or path.write_text("y = 1\n# mine\n")
+            client.at_token[6] = save_once
             path.write_text("x = 1\n")
             await rig.settle()
             assert len(rig.of(Superseded)) == 1
@@ -481,10 +486,10 @@ def test_a_changed_file_is_read_by_the_engine_while_it_settles(tmp_path: Path, c
         async with watching(tmp_path, client, standing=ALL) as rig:
             path.write_text("x = 1\n")
             await rig.heard()
-            await rig.until(lambda: len(client.warmed) == 1)
             assert client.requests == []
             await rig.settle()
             [request] = client.requests
+            assert len(client.warmed) == 1
             assert client.warmed[0].messages == request.messages and client.warmed[0].prefill == request.prefill
 
     asyncio.run(work())
