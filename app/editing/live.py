@@ -29,7 +29,7 @@ from editor_engine.events import Span, Text
 LEAST_RUN = 2 * CONTEXT + 1
 """Lines of the source in a row that end a hunk: with fewer, a change after them would belong to the same hunk."""
 
-_LEAST_GUESS = 3
+_LEAST_GUESS = 2
 """Lines of the source in a row that show where a changed reply is by now."""
 _GUESS_SHARE = 4
 """One line more for every so many that would count as deleted."""

@@ -115,11 +115,12 @@ class Painter:
         looks = self.looks
         ground = {ADDED: looks.added, REMOVED: looks.removed, HUNK: looks.heading, NOTE: looks.note}.get(row.kind)
         strip = strip.adjust_cell_length(width)
-        if ground is not None:
-            strip = strip.apply_style(Style(bgcolor=ground.bgcolor))
+        if self.theme.ansi:
+            # Sixteen colours have no shade that all of them can be read on: signs, and the colour of the text, tell.
+            return strip.apply_style(Style(reverse=True)) if at_cursor else strip
         if at_cursor:
-            strip = strip.apply_style(Style(reverse=True) if self.theme.ansi else Style(bgcolor=looks.cursor.bgcolor))
-        return strip
+            ground = looks.cursor
+        return strip if ground is None else strip.apply_style(Style(bgcolor=ground.bgcolor))
 
     # --- beside the text ----------------------------------------------------------------------------------------------
 
@@ -133,7 +134,7 @@ class Painter:
         origin = provenance_glyph(self._spans(row)) if self.provenance and not part else ""
         return Strip(
             [
-                Segment(self._mark(row), colour.without_color + Style(color=colour.color)),
+                Segment(self._mark(row), Style(color=colour.color)),
                 Segment(f"{numbers} {origin:<{int(self.provenance)}}", Style(color=looks.number.color)),
                 Segment(f"{sign} ", Style(color=colour.color, bold=True)),
             ]
@@ -200,20 +201,25 @@ class Painter:
         text, looks = row.text, self.looks
         if row.kind == PENDING:
             return Strip([Segment(shown_line(text).text, Style(color=looks.pending.color, dim=True))])
-        strip = line_strip(text, self._syntax(row), self.theme)
-        if self.provenance and row.kind != REMOVED:
-            at = 0
-            for span in self._spans(row):
-                if span.provenance is not None:
-                    style = provenance_style(span.provenance, self.theme)
-                    strip = _over(strip, text, [(at, at + span.chars)], style)
-                at += span.chars
-        if self.words and row.mate is not None and row.kind in (ADDED, REMOVED):
+        changed = row.kind in (ADDED, REMOVED)
+        spans = self._spans(row) if self.provenance and row.kind != REMOVED else ()
+        plain = bool(spans) or (self.theme.ansi and changed)  # one colour for one meaning
+        strip = line_strip(text, () if plain else self._syntax(row), self.theme)
+        if self.theme.ansi and changed and not spans:
+            colour = looks.removed if row.kind == REMOVED else looks.added
+            strip = strip.apply_style(Style(color=colour.color))
+        at = 0
+        for span in spans:
+            if span.provenance is not None:
+                style = provenance_style(span.provenance, self.theme)
+                strip = _over(strip, text, [(at, at + span.chars)], style)
+            at += span.chars
+        if self.words and row.mate is not None and changed:
             old, new = (text, row.mate) if row.kind == REMOVED else (row.mate, text)
             marks = word_marks(old, new)
             if marks is not None:
                 word = looks.removed_word if row.kind == REMOVED else looks.added_word
-                style = Style(bgcolor=word.bgcolor, bold=True, underline=True)
+                style = Style(bgcolor=None if self.theme.ansi else word.bgcolor, bold=True, underline=True)
                 strip = _over(strip, text, marks[0] if row.kind == REMOVED else marks[1], style)
         if row.kind == ADDED and not (text.isascii() and text.isprintable()):
             places = [(at, at + 1) for at, char in enumerate(text) if is_hidden(char)]

@@ -15,7 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from app.editing.review import Review
-from app.editing.rows import HUNK, NOTE, Row
+from app.editing.rows import ADDED, HUNK, NOTE, REMOVED, Row
 from app.tui.diff_layout import LINES, Layout
 from app.tui.diff_painter import NOTE_INDENT, Looks, Painter
 from app.tui.highlighting import Highlighter
@@ -142,7 +142,7 @@ class DiffCanvas(ScrollView, can_focus=True):
 
     def _looks(self) -> Looks:
         def style(name: str) -> Style:
-            return self.get_component_rich_style(f"diff--{name}", partial=True)
+            return self.get_component_rich_style(f"diff--{name}")
 
         return Looks(
             added=style("added"),
@@ -206,6 +206,14 @@ class DiffCanvas(ScrollView, can_focus=True):
             if row.kind == HUNK and row.hunk == index:
                 return at
         return None
+
+    def go_to_change(self, hunk: int) -> None:
+        """Put the cursor on the first changed line of a hunk."""
+        for at, entry in enumerate(self._layout.entries):
+            row = self._rows[entry.row]
+            if row.hunk == hunk and row.kind in (ADDED, REMOVED):
+                self.go_to(at)
+                return
 
     def current_hunk(self) -> int:
         """Index of the hunk at the cursor, else of the next one, else of the last; 0 without any."""

@@ -222,6 +222,8 @@ class DiffView(DiffCanvas):
             self._step(lambda review: review.toggle(self.current_hunk()))
         elif row is not None and row.position >= 0 and row.kind in "+-":
             self._toggle_line(row)
+        else:
+            self._tell("No line is changed here; v ends choosing lines.")
         self._following = False
 
     def _toggle_line(self, row: Row) -> None:
@@ -236,6 +238,9 @@ class DiffView(DiffCanvas):
             self.picking = not self.picking
             self.look_changed()
             self.border_subtitle = self._summary()
+            row = self.row
+            if self.picking and (row is None or row.kind not in "+-"):
+                self.go_to_change(self.current_hunk())
             if self.picking:
                 self._tell("Choose lines with space; v when done.")
 

@@ -1,0 +1,396 @@
+"""The review in the right pane, every key of it, with a scripted engine."""
+
+from pathlib import Path
+
+import pytest
+
+from app.editing.review import Decision, Review
+from app.errors import InterruptedByUserError
+from app.tui.actions import ACTIONS, Place
+from app.tui.screens.hunk_editor import HunkEditor, can_edit_in_place
+from app.tui.screens.preview import PreviewScreen
+from app.tui.widgets.diff_view import DiffView
+from app.tui.widgets.source_view import SourceView
+from tests.support.scripted_client import ScriptedClient, fenced, tokens_of
+from tests.support.tui import Session, Steps, drive
+
+A, R, U = Decision.ACCEPTED, Decision.REJECTED, Decision.UNDECIDED
+
+LINES = [f"value_{number} = {number}" for number in range(60)]
+SOURCE = "".join(f"{line}\n" for line in LINES)
+NEW = (
+    SOURCE.replace("value_3 = 3\n", "three = 3\n")
+    .replace("value_6 = 6\n", "six = 6\nseven = 7\n")
+    .replace("value_30 = 30\n", "thirty = 30\n")
+    .replace("value_50 = 50\n", "")
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "values.py"
+    file.write_text(SOURCE)
+    return file
+
+
+def view(session: Session) -> DiffView:
+    return session.workspace.query_one(DiffView)
+
+
+def review(session: Session) -> Review:
+    found = view(session).review
+    assert found is not None
+    return found
+
+
+def reviewed(path: Path, steps: Steps, new: str = NEW, *, size: tuple[int, int] = (120, 40)) -> ScriptedClient:
+    """Ask for an edit of `path` that turns it into `new`, and take the steps in its review."""
+    client = ScriptedClient(fenced(new))
+
+    async def all_steps(session: Session) -> None:
+        await session.ask("Do.")
+        assert isinstance(session.workspace.focused, DiffView)
+        await steps(session)
+
+    drive(client, all_steps, file=path, size=size)
+    return client
+
+
+def test_every_action_of_the_pane_has_its_method() -> None:
+    names = [action.id for action in ACTIONS if action.place is Place.DIFF]
+    assert len(names) > 30
+    assert [name for name in names if not hasattr(DiffView, f"action_{name}")] == []
+
+
+def test_deciding_goes_to_the_next_undecided_hunk(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        assert review(session).decisions == (U, U, U)
+        await session.press("y")
+        assert (review(session).decisions, view(session).current_hunk()) == ((A, U, U), 2)
+        await session.press("n")
+        assert (review(session).decisions, view(session).current_hunk()) == ((A, R, U), 3)
+        assert "1 undecided" in session.shown() and "2 of 3 decided" in session.shown()
+        await session.press("u")
+        assert review(session).decisions == (A, U, U)
+        await session.press("ctrl+r")
+        assert review(session).decisions == (A, R, U)
+        await session.press("u", "u", "u")
+        assert review(session).decisions == (U, U, U)
+        await session.press("a")
+        assert review(session).decisions == (A, A, A)
+        await session.press("u", "d")
+        assert review(session).decisions == (R, R, R)
+        await session.press("space")
+        assert review(session).decisions.count(A) == 1
+
+    reviewed(path, steps)
+    assert path.read_text() == SOURCE
+
+
+def test_moving_among_lines_and_hunks(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        diff = view(session)
+        await session.press("right_square_bracket")
+        assert diff.current_hunk() == 2
+        await session.press("j", "j")
+        assert diff.row is not None and diff.row.kind == " "
+        await session.press("left_square_bracket")
+        assert diff.row.hunk == 2 and diff.row.kind == "hunk"
+        await session.press("left_square_bracket")
+        assert diff.current_hunk() == 1
+        await session.press("k", "home")
+        assert diff.cursor == 0
+        await session.press("end")
+        assert diff.cursor == len(diff.rows) - 1
+        await session.press("pageup", "pagedown", "g", "G", "up", "down")
+        assert diff.cursor == len(diff.rows) - 1
+
+    reviewed(path, steps)
+
+
+def test_a_hunk_is_split_and_decided_in_parts(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.press("s")
+        assert len(review(session).hunks) == 4
+        await session.press("y", "d")
+        assert review(session).decisions == (A, R, R, R)
+        await session.press("left_square_bracket", "home", "s")
+        assert any("one change" in said for said in session.said())
+        await session.press("ctrl+s")
+
+    reviewed(path, steps)
+    assert path.read_text() == SOURCE.replace("value_3 = 3\n", "three = 3\n")
+
+
+def test_single_lines_are_chosen(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.press("s", "right_square_bracket", "v")
+        assert "choosing lines" in session.shown()
+        row = view(session).row
+        assert row is not None and (row.kind, row.text) == ("-", "value_6 = 6")
+        await session.press("j", "j", "space")
+        assert review(session).items[1].decision is A
+        assert "□" in session.shown() and "accepted, 2 of 3 lines" in session.shown()
+        await session.press("v", "d", "ctrl+s")
+
+    reviewed(path, steps)
+    assert path.read_text() == SOURCE.replace("value_6 = 6\n", "six = 6\n")
+
+
+def test_a_hunk_is_edited_in_place(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.press("right_square_bracket", "e")
+        editor = session.app.screen
+        assert isinstance(editor, HunkEditor)
+        await session.press(*"own", "enter", "ctrl+s")
+        assert review(session).items[1].decision is A
+        await session.press("e", *"x", "escape")
+        await session.press("d", "ctrl+s")
+
+    reviewed(path, steps)
+    expected = SOURCE.replace("value_30 = 30\n", "thirty = 30\n").replace("value_27 = 27\n", "own\nvalue_27 = 27\n")
+    assert path.read_text() == expected
+
+
+def test_lines_that_a_widget_would_break_are_for_the_editor(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert can_edit_in_place(["a\tb", "日本"])
+    assert not can_edit_in_place(["a\x0cb"])
+    assert not can_edit_in_place(["a\u2028b"])
+    assert not can_edit_in_place(["a\rb"])
+    given: list[str] = []
+
+    async def steps(session: Session) -> None:
+        def edit_outside(text: str, suffix: str) -> str:
+            given.append(text + suffix)
+            return text.replace("thirty = 30", "thirty = '\u2028'")
+
+        monkeypatch.setattr(session.app, "edit_outside", edit_outside)
+        await session.press("right_square_bracket", "E", "e")
+        assert any("only $EDITOR" in said for said in session.said())
+        await session.press("d", "ctrl+s")
+
+    reviewed(path, steps)
+    assert "thirty = 30" in given[0] and given[0].endswith(".py")
+    assert path.read_text(encoding="utf-8") == SOURCE.replace("value_30 = 30", "thirty = '\u2028'")
+
+
+def test_a_hunk_is_done_anew(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        session.client.reply = lambda request: tokens_of("dreissig = 30\n" + request.anchor[0] + "\n")
+        await session.press("right_square_bracket", "r", *"german", "enter")
+        assert review(session).hunks[1].changes[0].added[0].text == "dreissig = 30"
+        assert "german" in session.client.requests[-1].messages[-1].content
+        await session.press("u")
+        assert review(session).hunks[1].changes[0].added[0].text == "thirty = 30"
+
+    reviewed(path, steps)
+
+
+def test_a_reply_that_was_cut_cannot_be_decided_and_goes_on(path: Path) -> None:
+    client = ScriptedClient(lambda request: (f"more_{number} = {number}\n" for number in range(9_999)))
+
+    async def steps(session: Session) -> None:
+        await session.ask("Do.")
+        assert "cut at the token limit" in session.shown()
+        session.workspace.show_pane("diff")
+        await session.press("y")
+        assert any("no hunk to decide" in said for said in session.said())
+
+        def reply(request: object) -> list[str]:
+            return tokens_of("the_end = 1\n```\n")
+
+        client.reply = reply
+        await session.press("c")
+        text = "".join(review(session).hunks[-1].spoken_lines())
+        assert "+more_9 = 9" in text and "+the_end = 1" in text
+
+    drive(client, steps, file=path)
+    assert path.read_text() == SOURCE
+
+
+def test_hunks_are_decided_while_the_rest_comes(path: Path) -> None:
+    seen: list[tuple[int, str]] = []
+
+    async def steps(session: Session) -> None:
+        def look() -> None:
+            diff = view(session)
+            diff.advance()
+            if diff.review is not None and diff.review.items:
+                diff.action_accept()
+                seen.append((len(diff.review.items), str(diff.border_subtitle)))
+
+        session.client.at_token = {150: look}
+        await session.ask("Do.")
+        assert review(session).decisions == (A, U, U)
+        await session.press("u")
+        assert review(session).decisions == (U, U, U)
+
+    client = ScriptedClient(fenced(NEW))
+    drive(client, steps, file=path)
+    assert seen == [(1, "1 of 1 so far, 0 undecided")]
+
+
+def test_pending_lines_are_not_shown_as_removed(path: Path) -> None:
+    shown: list[str] = []
+
+    async def steps(session: Session) -> None:
+        def look() -> None:
+            view(session).advance()
+            shown.append(session.shown())
+            session.workspace.worker.cancel()
+
+        session.client.at_token = {60: look}
+        await session.ask("Do.")
+
+    drive(ScriptedClient(fenced(NEW)), steps, file=path, size=(120, 60))
+    assert "not reached yet" in shown[0] and "· value_9" in shown[0]
+    assert "- value_9" not in shown[0]
+
+
+def test_looks_are_switched(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        diff = view(session)
+        await session.press("t")
+        assert diff.is_split and "│" in session.shown()
+        line = next(line for line in session.shown().split("\n") if "thirty = 30" in line or "three = 3" in line)
+        assert "value_3 = 3" in line and "three = 3" in line
+        await session.press("t", "p")
+        assert diff.provenance and "*+ three" in session.shown()
+        before = len(diff.rows)
+        await session.press("enter")
+        assert len(diff.rows) > before
+        await session.press("W", "w")
+        assert diff.wrap and not diff.words
+        await session.press("W", "w", "right", "left")
+
+    reviewed(path, steps)
+
+
+def test_text_is_found(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.press("slash", *"VALUE_3", "enter")
+        row = view(session).row
+        assert row is not None and row.text == "value_3 = 3"
+        await session.press("full_stop")
+        row = view(session).row
+        assert row is not None and row.text != "value_3 = 3" and "value_3" in row.text
+        await session.press("slash", "escape", "slash", *"nowhere", "enter")
+        assert any("in none of the lines" in said for said in session.said())
+
+    reviewed(path, steps)
+
+
+def test_the_result_is_looked_at_before_it_is_written(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.press("y", "P")
+        assert isinstance(session.app.screen, PreviewScreen)
+        source = session.app.screen.query_one(SourceView)
+        assert "three = 3" in session.shown() and "value_3 = 3" not in session.shown()
+        assert source.selected_lines is None
+        await session.press("escape")
+        assert not isinstance(session.app.screen, PreviewScreen)
+
+    reviewed(path, steps)
+    assert path.read_text() == SOURCE
+
+
+def test_a_patch_is_exported_and_copied(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.press("n", "x", "o")
+        assert any("Written to" in said for said in session.said())
+        assert any("opied" in said for said in session.said())
+
+    reviewed(path, steps)
+    patch = (path.parent / "values.py.patch").read_text()
+    assert "+thirty = 30" in patch and "+three = 3" not in patch
+
+
+def test_applied_and_taken_back(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.press("a", "ctrl+s")
+        assert path.read_text() == NEW
+        session.workspace.show_pane("diff")
+        await session.press("U")
+
+    reviewed(path, steps)
+    assert path.read_text() == SOURCE
+
+
+def test_a_warning_is_mended_with_its_key(path: Path) -> None:
+    new = SOURCE.replace("value_30 = 30\n", "value_30 = 30 \n").replace("value_3 = 3\n", "three = 3\n")
+
+    async def steps(session: Session) -> None:
+        assert "white space only" in session.shown() and "m: take back" in session.shown()
+        await session.press("m")
+        assert review(session).decisions == (U, R)
+        await session.press("m")
+        assert any("No warning here" in said for said in session.said())
+        await session.press("a", "ctrl+s")
+
+    reviewed(path, steps, new)
+    assert path.read_text() == SOURCE.replace("value_3 = 3\n", "three = 3\n")
+
+
+def test_what_a_blocking_check_is_about_is_decided_by_hand(path: Path) -> None:
+    new = "".join(f"{line}\n" for line in [*LINES[:2], "changed = 1", *LINES[3:20], "# ... rest unchanged ..."])
+
+    async def steps(session: Session) -> None:
+        assert "Blocking: decide the hunk by hand" in session.shown()
+        await session.press("a")
+        assert review(session).decisions == (A, U)
+        assert any("decide by hand" in said for said in session.said())
+        await session.press("y")
+        assert review(session).undecided == 0
+
+    reviewed(path, steps, new)
+
+
+NASTY = [
+    "\x1b[31mred = '[bold]no[/bold]'",
+    "\ttab\t= '日本'",
+    "long = '" + "x" * 10_000 + "'",
+    "rtl = '\u202e'",
+    "form\x0cfeed = 1",
+]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+def test_text_is_shown_as_text_whatever_it_is(path: Path, size: tuple[int, int]) -> None:
+    new = SOURCE.replace("value_3 = 3\n", "".join(f"{line}\n" for line in NASTY))
+
+    async def steps(session: Session) -> None:
+        for keys in (["home"], ["t"], ["w"], ["t"], ["p"], ["w", "right", "right", "W"]):
+            await session.press(*keys)
+            shown = session.shown()
+            assert "\x1b" not in shown and "\u202e" not in shown and "\x0c" not in shown
+        await session.press("left", "left", "left", "w", "home")
+        shown = session.shown()
+        assert "\\x1b[31mred = '[bold]no[/bold]'" in shown.replace("\n", "")
+        assert "RIGHT-TO-LEFT OVERRIDE" in shown
+        await session.press("a", "ctrl+s")
+
+    reviewed(path, steps, new, size=size)
+    assert path.read_bytes() == new.encode()
+
+
+def test_keys_say_so_where_there_is_nothing_to_decide(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        session.workspace.show_pane("diff")
+        await session.press(*"ynsaduevEcmPxortwWp", "space", "ctrl+r", "enter", "right_square_bracket", "full_stop")
+        assert len(session.said()) > 10
+
+    drive(ScriptedClient(fenced(NEW)), steps, file=path)
+    assert path.read_text() == SOURCE
+
+
+def test_a_run_that_was_stopped_leaves_what_came_to_look_at(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        session.client.at_token = {300: session.workspace.worker.cancel}
+        await session.ask("Do.")
+        assert "cancelled" in session.shown() and "three = 3" in session.shown()
+        last = session.workspace.turns.last if session.workspace.turns is not None else None
+        assert last is not None and last.review is None
+
+    drive(ScriptedClient(fenced(NEW)), steps, file=path)
+    assert InterruptedByUserError.exit_code == 130
