@@ -14,6 +14,7 @@ import click
 from app.errors import AppError, EngineUnreachableError, ExitCode, InterruptedByUserError, UsageError
 from app.json_events import JsonWriter
 from app.paths import logs_dir, private_dir, shown
+from app.settings import ENGINE_KEY, load_settings
 from editor_engine.errors import EngineError
 
 if TYPE_CHECKING:  # FastAPI and the engine cost 0.8 s that `--help` must not pay
@@ -21,8 +22,6 @@ if TYPE_CHECKING:  # FastAPI and the engine cost 0.8 s that `--help` must not pa
     from editor_engine.server.options import ServeOptions
     from editor_engine.server.run import Listening
 
-KEY_VARIABLE = "REDRAFT_ENGINE_KEY"
-"""The key that clients must show over TCP. From the environment only: a command line is for everybody to see."""
 MEGABYTE = 1 << 20
 
 
@@ -71,7 +70,7 @@ def serve(
             socket=Path(socket).absolute() if socket else (socket_path() if port is None else None),
             host=host or "127.0.0.1",
             port=port,
-            key=os.environ.get(KEY_VARIABLE) or None,
+            key=os.environ.get(ENGINE_KEY) or None,  # a command line is for everybody to see
             idle_s=idle_timeout,
             limits=Limits(queue=queue),
         )
@@ -101,7 +100,6 @@ def _serve(
 ) -> None:
     """Raises AppError when it cannot begin, and when ctrl-C ended it."""
     from app.clients.in_process import app_error
-    from app.settings import load_settings
     from editor_engine.config import EngineConfig
     from editor_engine.engine import Engine
     from editor_engine.server.listen import KeyNeededError, ListenError

@@ -104,6 +104,8 @@ _KEYS = {
 }
 
 
+ENGINE_KEY = "REDRAFT_ENGINE_KEY"
+"""Variable with the key that an engine's server asks for. No setting: a file is kept, copied and shown."""
 _ACTION_KEY = _Key("keys", "", _text, 'keys separated by spaces, such as "ctrl+r f9"')
 _ACTION_KEYS = "keys."
 """What an action's keys begin with; which actions there are is for the terminal UI to say."""
@@ -159,7 +161,7 @@ def _found(path: Path | None, environment: Mapping[str, str] | None) -> dict[str
         found[name] = (_checked(key, value, f"{path}: `{name}`"), str(path))
     by_variable = {key.environment: name for name, key in _KEYS.items()}
     for name, value in environment.items():
-        if not name.startswith("REDRAFT_"):
+        if not name.startswith("REDRAFT_") or name == ENGINE_KEY:
             continue
         if name not in by_variable:
             raise SettingsError(f"Unknown variable {name}; known ones: {', '.join(sorted(by_variable))}.")

@@ -35,6 +35,7 @@ def sealed(request: pytest.FixtureRequest, _sealed_homes: Path, monkeypatch: pyt
     home = _sealed_homes / str(next(_NUMBERS))
     for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "runtime"))  # else a test might find the user's own server
     if any(request.node.get_closest_marker(marker) for marker in ("model", "slow")):
         # Packing real weights takes seconds and hundreds of MB; they are keyed by hash, so that tests may share them.
         monkeypatch.setenv("XDG_CACHE_HOME", str(_sealed_homes / _PACKED))

@@ -9,7 +9,7 @@ import pytest
 from app.cli import main
 from app.errors import ExitCode, SettingsError
 from app.paths import settings_file
-from app.settings import Settings, explain_settings, load_settings, settings_template
+from app.settings import ENGINE_KEY, Settings, explain_settings, load_settings, settings_template
 from tests.support.headless_edit import CHANGED, assert_sentence
 from tests.support.scripted_client import ScriptedClient, fenced
 
@@ -212,3 +212,9 @@ def test_strict_from_settings_blocks(file: Path, monkeypatch: pytest.MonkeyPatch
     assert main(["edit", str(file), "-i", "Do."]) == ExitCode.OK
     monkeypatch.setenv("REDRAFT_STRICT", "yes")
     assert main(["edit", str(file), "-i", "Do."]) == ExitCode.REFUSED
+
+
+def test_the_key_of_an_engine_is_a_variable_and_no_setting(tmp_path: Path) -> None:
+    missing = tmp_path / "none.toml"
+    assert load_settings(missing, {ENGINE_KEY: "secret"}) == load_settings(missing, {})
+    assert not any("secret" in str(setting) for setting in explain_settings(missing, {ENGINE_KEY: "secret"}))
