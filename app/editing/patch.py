@@ -150,7 +150,7 @@ def _applied(patch: bytes, source: bytes) -> bytes | None:
     for hunk in parsed[0]:
         first = hunk.source_start - 1 if hunk.source_length else hunk.source_start
         out += old[at:first]
-        before, after = _sides([(line.line_type, line.value.encode("latin-1")) for line in hunk])
+        before, after = sides([(line.line_type, line.value.encode("latin-1")) for line in hunk])
         if old[first : first + hunk.source_length] != before:
             return None
         out += after
@@ -158,8 +158,8 @@ def _applied(patch: bytes, source: bytes) -> bytes | None:
     return b"".join(out + old[at:])
 
 
-def _sides(lines: Sequence[tuple[str, bytes]]) -> tuple[list[bytes], list[bytes]]:
-    """The old and the new lines of a parsed hunk."""
+def sides(lines: Sequence[tuple[str, bytes]]) -> tuple[list[bytes], list[bytes]]:
+    """The old and the new lines of a parsed hunk, line ends included; a marker says which last line has none."""
     before: list[bytes] = []
     after: list[bytes] = []
     for index, (kind, value) in enumerate(lines):

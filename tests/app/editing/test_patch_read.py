@@ -1,0 +1,130 @@
+"""Patches of anybody's: what fits is given, what does not is said, and nothing outside of the folder is touched."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.editing.diff import join, make_hunks
+from app.editing.document import Document
+from app.editing.patch import is_exact, patch_bytes
+from app.editing.patch_read import PatchedText, read_patch
+from app.editing.result import make_result
+from app.errors import ReplyEmptyError, UsageError
+from tests.support.byte_forms import documents, rewrites
+
+SOURCE = "".join(f"line {number}\n" for number in range(30))
+
+
+def patch(old: str, new: str, start: int = 1, name: str = "f.txt") -> bytes:
+    old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    body = "".join(f"-{line}" for line in old_lines) + "".join(f"+{line}" for line in new_lines)
+    header = f"--- a/{name}\n+++ b/{name}\n@@ -{start},{len(old_lines)} +{start},{len(new_lines)} @@\n"
+    return (header + body).encode()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "root"
+    folder.mkdir()
+    (folder / "f.txt").write_text(SOURCE)
+    return folder
+
+
+def only(data: bytes, root: Path) -> PatchedText:
+    (file,) = read_patch(data, root)
+    return file
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(data=st.data(), document=documents())
+def test_our_own_patches_come_back_byte_for_byte(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, document: Document
+) -> None:
+    if not is_exact(document) or document.codec.name != "utf-8":
+        return
+    try:
+        hunks = make_hunks(make_result(document, data.draw(rewrites(document))))
+    except ReplyEmptyError:
+        return
+    if not hunks:
+        return
+    root = tmp_path_factory.mktemp("root")
+    (root / "né w.txt").write_bytes(document.data)
+    file = only(patch_bytes(document, hunks, "né w.txt"), root)
+    assert file.conflicts == ()
+    assert file.document is not None and file.document.data == document.data
+    assert join(file.document, file.hunks) == join(document, hunks)
+    assert [hunk.index for hunk in file.hunks] == list(range(1, len(file.hunks) + 1))
+
+
+def test_a_hunk_that_moved_is_found_where_it_is_the_only_one(root: Path) -> None:
+    file = only(patch("line 8\n", "eight\n", start=3), root)
+    assert file.hunks[0].changes[0].first == 8
+    (root / "f.txt").write_text("same\n" * 5)
+    file = only(patch("same\n", "other\n", start=9), root)
+    assert file.hunks == () and "fits in 5 places" in file.conflicts[0]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (patch("line  8\n", "eight\n", start=9), "not what it expects"),
+        (patch("line 8\r\n", "eight\r\n", start=9), "not what it expects"),
+        (b"--- a/f.txt\n+++ b/f.txt\n@@ -9 +9 @@\n-line 8\n+e\xff\n", "no utf-8 text"),
+        (b"--- a/f.txt\n+++ b/f.txt\n@@ -9 +9 @@\n-line 8\n+e\n\\ No newline at end of file\n", "join two lines"),
+        (patch(SOURCE, ""), "leave nothing"),
+        (patch("line 1\n", "x\n", name="gone.txt"), "does not exist"),
+        (b"--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+x\n", "would be made"),
+        (b"--- a/f.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-line 0\n", "would be removed"),
+    ],
+)
+def test_what_does_not_fit_is_a_conflict(root: Path, data: bytes, why: str) -> None:
+    file = only(data, root)
+    assert file.hunks == ()
+    assert len(file.conflicts) == 1 and why in file.conflicts[0]
+
+
+def test_one_hunk_may_fit_where_another_does_not(root: Path) -> None:
+    data = patch("line 2\n", "two\n", start=3) + b"@@ -11 +11 @@\n-never\n+ever\n@@ -21 +21 @@\n-line 20\n+twenty\n"
+    file = only(data, root)
+    assert [hunk.changes[0].first for hunk in file.hunks] == [2, 20]
+    assert file.conflicts == ("Hunk 2 of f.txt does not fit: line 11 and those around it are not what it expects.",)
+
+
+@pytest.mark.parametrize("name", ["../f.txt", "/etc/passwd", "sub/../../f.txt", "link/f.txt"])
+def test_no_path_leads_outside(root: Path, name: str) -> None:
+    (root.parent / "f.txt").write_text(SOURCE)
+    (root / "link").symlink_to(root.parent)
+    bad = f"--- {name}\n+++ {name}\n@@ -1 +1 @@\n-line 0\n+x\n".encode()
+    with pytest.raises(UsageError, match=r"outside"):
+        read_patch(bad, root)
+    with pytest.raises(UsageError, match=r"outside"):
+        read_patch(patch("line 0\n", "x\n") + bad, root)
+
+
+def test_a_link_inside_may_be_followed(root: Path) -> None:
+    (root / "link.txt").symlink_to("f.txt")
+    assert only(patch("line 0\n", "x\n", name="link.txt"), root).hunks
+    with pytest.raises(UsageError, match="twice"):
+        read_patch(patch("line 0\n", "x\n") + patch("line 1\n", "x\n", 2, "link.txt"), root)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"hello\n", b"--- a/f.txt\n+++ b/f.txt\n@@ -1,5 +1 @@\n-line 0\n", b"@@ -1 +1 @@\n"]
+)
+def test_what_is_no_patch_is_said(root: Path, data: bytes) -> None:
+    with pytest.raises(UsageError):
+        read_patch(data, root)
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(data=st.binary(max_size=200), cut=st.integers(0, 60))
+def test_no_bytes_bring_it_down(tmp_path_factory: pytest.TempPathFactory, data: bytes, cut: int) -> None:
+    good = patch("line 0\n", "x\n")
+    for attempt in (data, good[:cut] + data + good[cut:]):
+        try:
+            read_patch(attempt, tmp_path_factory.getbasetemp())
+        except UsageError:
+            pass
