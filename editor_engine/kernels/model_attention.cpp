@@ -10,9 +10,9 @@ namespace redraft {
 
 namespace {
 
-constexpr std::int64_t kMostQueries = 48; // of a task
-constexpr std::int64_t kScoreBytes = 1 << 20;
-constexpr std::int64_t kLeastQueries = 12; // however long the context
+constexpr std::int64_t kMostQueries = 60; // of a task
+constexpr std::int64_t kScoreBytes = 2 << 20;
+constexpr std::int64_t kLeastQueries = 24; // of a task cut for its scores, however long the context
 constexpr std::int64_t kScorePad = 16;     // floats; rows of scores must not all begin at the same place of a page
 
 std::size_t bytes_of(std::int64_t floats) { return static_cast<std::size_t>(floats) * sizeof(float); }

@@ -1,4 +1,4 @@
-// Attention of a few queries over one key/value head, in tiles that stay in registers; every vector variant is made of it.
+// Attention of a few queries over one key/value head, in tiles that stay in registers; every vector variant uses it.
 //
 //   scores   6 queries x 2 vectors of keys: lane l of each sum is a chain over the dimensions l, l+8, ..; the eight
 //            chains run one after another and are added by the contract's tree, without a shuffle
@@ -29,6 +29,27 @@ struct Tile {
     int first; // index of the first in the call
     int count;
     std::int64_t most; // keys the one that sees most of them sees
+};
+
+// The next block of keys or values on its way to the second cache, a few lines at a time, while this one is worked on:
+// the processor's own prefetching stops where the reading of a block does.
+class Ahead {
+  public:
+    // `shares`: about how often fetch() will be called
+    Ahead(const std::uint16_t* begin, std::int64_t halves, std::int64_t shares)
+        : at_(begin), end_(begin + halves), step_(rounded_up(halves / shares + 1, kLine)) {}
+    void fetch() {
+        const std::uint16_t* stop = end_ - at_ > step_ ? at_ + step_ : end_;
+        for (; at_ < stop; at_ += kLine) {
+            __builtin_prefetch(at_, 0, 2);
+        }
+    }
+
+  private:
+    static constexpr std::int64_t kLine = 32; // halves
+    const std::uint16_t* at_;
+    const std::uint16_t* end_;
+    std::int64_t step_;
 };
 
 // What the queries of a call keep between blocks, in call.work.
@@ -77,8 +98,9 @@ Sums<Floats, queries> added(const Sums<Floats, queries>& a, const Sums<Floats, q
 // Scores of 2 vectors of keys of the widened block.
 template <typename Floats, int queries>
 void score_keys(const float* packed, const float* keys, int head_dim, float scaling, float* scores,
-                std::int64_t stride) {
+                std::int64_t stride, Ahead& ahead) {
     const auto lanes = [&](int lane) { // l and l + 4
+        ahead.fetch();
         const auto low = lane_chain<Floats, queries>(packed, keys, lane, head_dim);
         return added(low, lane_chain<Floats, queries>(packed, keys, lane + 4, head_dim));
     };
@@ -132,13 +154,14 @@ void add_values(const float* terms, const float* values, std::int64_t keys, int 
 // The tile's scores of the block that begins at key `first`. Keys a query does not see score -infinity: they are no
 // peak and their terms are 0, which added to a sum changes no bit of it.
 template <typename Floats, int queries>
-void score_tile(const AttentionCall& call, const Tile& tile, std::int64_t first, float scaling, const Work& work) {
+void score_tile(const AttentionCall& call, const Tile& tile, std::int64_t first, float scaling, const Work& work,
+                Ahead& ahead) {
     constexpr int kStep = kTileVectors * Floats::kWidth;
     const std::int64_t keys = rounded_up(lesser(tile.most - first, kKeyBlock), kStep);
     float* scores = call.scores + tile.first * call.score_stride + first;
     for (std::int64_t j = 0; j < keys; j += kStep) {
         score_keys<Floats, queries>(work.packed + tile.first * call.head_dim, call.block + j, call.head_dim, scaling,
-                                    scores + j, call.score_stride);
+                                    scores + j, call.score_stride, ahead);
     }
     for (int i = 0; i < queries; ++i, scores += call.score_stride) {
         const std::int64_t seen = tile.queries[i].keys - first;
@@ -156,7 +179,7 @@ void score_tile(const AttentionCall& call, const Tile& tile, std::int64_t first,
 
 // The tile's terms of that block, and their products with its values.
 template <typename Floats, int queries>
-void add_tile(const AttentionCall& call, const Tile& tile, std::int64_t first, const Work& work) {
+void add_tile(const AttentionCall& call, const Tile& tile, std::int64_t first, const Work& work, Ahead& ahead) {
     alignas(64) float terms[queries * kKeyBlock];
     const std::int64_t seen = lesser(tile.most - first, kKeyBlock);
     const std::int64_t keys = rounded_up(seen, kTileVectors * Floats::kWidth);
@@ -166,12 +189,14 @@ void add_tile(const AttentionCall& call, const Tile& tile, std::int64_t first, c
         for (std::int64_t j = 0; j < keys; j += Floats::kWidth) {
             Floats::store(terms + i * kKeyBlock + j, Floats::exp(Floats::add(Floats::load(scores + j), shift)));
         }
+        ahead.fetch();
         Floats::add_lanes(work.lanes + (tile.first + i) * kLanes, terms + i * kKeyBlock, keys);
     }
     using Narrow = typename Floats::Narrow;
     constexpr int kStep = kTileVectors * Floats::kWidth;
     int d = 0;
     for (; d + kStep <= call.head_dim; d += kStep) {
+        ahead.fetch();
         add_values<Floats, queries, kTileVectors>(terms, call.block + d, seen, call.head_dim, tile.queries, d);
     }
     for (; d < call.head_dim; d += kLanes) {
@@ -221,6 +246,13 @@ template <typename Floats> void widen_values(const std::uint16_t* halves, std::i
     }
 }
 
+// A dozen shares a tile: about how often its scores, or its terms and products, fetch.
+inline Ahead block_after(const AttentionCall& call, const std::uint16_t* halves, std::int64_t first, std::int64_t most) {
+    const std::int64_t next = first + kKeyBlock;
+    const std::int64_t keys = next < most ? lesser(most - next, kKeyBlock) : 0;
+    return {halves + next * call.head_dim, keys * call.head_dim, 12 * ((call.count + kTileQueries - 1) / kTileQueries)};
+}
+
 template <typename Floats> void tiled_attention(const AttentionCall& call, float scaling) {
     const int n = call.head_dim;
     const Work work{call.work, call.work + call.count * n, call.work + call.count * (n + 16)};
@@ -242,9 +274,12 @@ template <typename Floats> void tiled_attention(const AttentionCall& call, float
     });
     for (std::int64_t first = 0; first < most; first += kKeyBlock) {
         widen_keys<Floats>(call.keys + first * n, lesser(most - first, kKeyBlock), n, call.block);
+        Ahead ahead = block_after(call, call.keys, first, most);
         each_tile(call, [&](const Tile& tile) {
             if (tile.most > first) {
-                by_size(tile.count, [&]<int queries>() { score_tile<Floats, queries>(call, tile, first, scaling, work); });
+                by_size(tile.count, [&]<int queries>() {
+                    score_tile<Floats, queries>(call, tile, first, scaling, work, ahead);
+                });
             }
         });
     }
@@ -256,9 +291,12 @@ template <typename Floats> void tiled_attention(const AttentionCall& call, float
     }
     for (std::int64_t first = 0; first < most; first += kKeyBlock) {
         widen_values<Floats>(call.values + first * n, lesser(most - first, kKeyBlock) * n, call.block);
+        Ahead ahead = block_after(call, call.values, first, most);
         each_tile(call, [&](const Tile& tile) {
             if (tile.most > first) {
-                by_size(tile.count, [&]<int queries>() { add_tile<Floats, queries>(call, tile, first, work); });
+                by_size(tile.count, [&]<int queries>() {
+                    add_tile<Floats, queries>(call, tile, first, work, ahead);
+                });
             }
         });
     }
