@@ -12,7 +12,7 @@ REPEATS ?= 3
 TASKS ?= $(wildcard ../shared/edit_tasks/dev.jsonl)
 export REDRAFT_FROM_INDEX ?= 1
 
-.PHONY: setup demo test check soak bench replay ci-deps clean
+.PHONY: setup demo test check soak bench replay screenshots snapshots ci-deps clean
 
 setup: $(STAMP)  ## make .venv and install Redraft with everything tests need
 
@@ -57,6 +57,13 @@ replay: setup  ## drafters over edits with a known result, without running a mod
 	$(if $(TASKS),,$(error No tasks to replay: `make replay TASKS=file.jsonl` names them))
 	$(BIN)/redraft models pull qwen2.5-coder-0.5b
 	$(BIN)/redraft bench replay --model qwen2.5-coder-0.5b --tasks $(TASKS)
+
+screenshots: setup  ## make the pictures of README anew, from a scripted engine
+	$(BIN)/python -m tests.support.screenshots
+
+snapshots: setup  ## make the pictures that tests compare with anew; look at each that changed
+	UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests/app/tui/test_snapshots.py
+	git status --short tests/app/tui/snapshots
 
 ci-deps:  ## system packages that tests of the outside need (Debian; run as root)
 	apt-get update -qq

@@ -62,6 +62,7 @@ class ChoiceScreen(ModalScreen[Value | None]):
             yield Label("", markup=False, classes="note")
 
     def on_mount(self) -> None:
+        self.query_one(Input).cursor_blink = self.app.animation_level != "none"
         self.list_again()
 
     def note(self, sentence: str) -> None:

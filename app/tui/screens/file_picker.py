@@ -27,6 +27,7 @@ class FilePicker(ChoiceScreen[str]):
         self._recent: tuple[str, ...] = ()
 
     def on_mount(self) -> None:
+        super().on_mount()
         self.note("Looking for files...")
         self.run_worker(self._list, thread=True, group="files", exit_on_error=False)
 
@@ -44,7 +45,8 @@ class FilePicker(ChoiceScreen[str]):
                 self.app.call_from_thread(self._so_far, "Looking for files...")
         count = len(self._found)
         more = ", the rest is left out" if count == MOST_FILES else ""
-        self.app.call_from_thread(self._so_far, " ".join([f"{count} files{more}.", *notes[:1]]))
+        files = "1 file" if count == 1 else f"{count} files"
+        self.app.call_from_thread(self._so_far, " ".join([f"{files}{more}.", *notes[:1]]))
 
     def _so_far(self, sentence: str) -> None:
         if self.is_attached:  # else the user has chosen meanwhile

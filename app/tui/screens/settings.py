@@ -47,27 +47,30 @@ class SettingsScreen(ModalScreen[None]):
         self._copy = copy
         self._changed = changed
         self._places: list[Path] = []
+        self._wanted: list[str] = []
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog wide"):
             yield Label("Settings", markup=False, classes="title")
             yield DataTable(cursor_type="row", zebra_stripes=True)
-            yield Label(_WORDS, markup=False, classes="note")
+            yield Label("", markup=False, classes="note", id="wanted")
+            yield Label(_WORDS, markup=False, classes="note", id="words")
 
     def on_mount(self) -> None:
-        self.query_one(DataTable).add_columns("setting", "value", "from", "may be")
+        self.query_one(DataTable).add_columns("setting", "value", "from")
         self._fill()
 
     def _fill(self) -> None:
         table = self.query_one(DataTable)
         table.clear()
-        self._places = []
+        self._places, self._wanted = [], []
         file = settings_file()
         try:
             for setting in explain_settings():
                 origin = "settings.toml" if setting.origin == str(file) else setting.origin
                 value = "-" if setting.value is None else str(setting.value)
-                self._row(file, [setting.key, value, origin, f"{setting.wanted} ({setting.variable or 'file only'})"])
+                variable = f"; {setting.variable} wins over the file" if setting.variable else ""
+                self._row(file, [setting.key, value, origin], f"{setting.key}: {setting.wanted}{variable}.")
         except AppError as error:
             self.note(str(error))
         places = [
@@ -79,15 +82,20 @@ class SettingsScreen(ModalScreen[None]):
             ("logs and reports", logs_dir()),
         ]
         for name, path in places:
-            self._row(path, [name, shown(path), "" if path.exists() else "not there yet", ""])
+            self._row(path, [name, shown(path), "" if path.exists() else "not there yet"], "")
 
-    def _row(self, place: Path, cells: Sequence[str]) -> None:
+    def _row(self, place: Path, cells: Sequence[str], wanted: str) -> None:
         self.query_one(DataTable).add_row(*(Text(visible(cell)) for cell in cells))
         self._places.append(place)
+        self._wanted.append(wanted)
+
+    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+        """What the marked setting may be."""
+        self.query_one("#wanted", Label).update(self._wanted[event.cursor_row])
 
     def note(self, sentence: str) -> None:
         """Say something below the table."""
-        self.query_one(".note", Label).update(f"{visible(sentence)}\n{_WORDS}")
+        self.query_one("#words", Label).update(f"{visible(sentence)}\n{_WORDS}")
 
     def action_locate(self) -> None:
         place = self._places[self.query_one(DataTable).cursor_row]

@@ -6,11 +6,14 @@ Knows text and its history. Invariant: what was typed is never lost by looking a
 from collections.abc import Sequence
 from typing import ClassVar
 
+from textual import events
 from textual.binding import BindingType
 from textual.widgets import TextArea
 
-from app.tui.actions import Place, bindings
+from app.tui.actions import ACTIONS, Place, bindings
 from app.tui.messages import EditorWanted, InstructionChanged, InstructionGiven
+
+_OWN = {action.id for action in ACTIONS if action.place is Place.INSTRUCTION}
 
 
 class InstructionBox(TextArea):
@@ -24,6 +27,9 @@ class InstructionBox(TextArea):
         self._at = -1
         self._draft = ""
 
+    def on_mount(self) -> None:
+        self.cursor_blink = self.app.animation_level != "none"
+
     def offer(self, older: Sequence[str]) -> None:
         """Instructions to go back to, newest first."""
         self._older, self._at = tuple(older), -1
@@ -32,6 +38,15 @@ class InstructionBox(TextArea):
         """Replace what is typed; the box's own undo brings it back."""
         self.replace(instruction, (0, 0), self.document.end)
         self.move_cursor(self.document.end)
+
+    def on_key(self, event: events.Key) -> None:
+        """Leave keys that mean an action of ours to their binding, not to the text.
+
+        The bindings are no priority ones: those overtake characters that were typed before them.
+        """
+        bound = self.screen.active_bindings.get(event.key)
+        if bound is not None and bound.node is self and bound.binding.id in _OWN:
+            event.prevent_default()
 
     def on_text_area_changed(self) -> None:
         self.post_message(InstructionChanged(self.text))
