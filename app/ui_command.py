@@ -30,7 +30,7 @@ def ui(
     no_mouse: bool,
 ) -> int:
     """Edit FILE in the terminal UI; without FILE, choose one there."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # textual paints on stderr
         raise UsageError("The terminal UI needs a terminal; `redraft edit FILE -i TEXT` works without one.")
     from app.settings import load_settings
     from app.tui.look import choose_look, tell_textual
@@ -42,9 +42,11 @@ def ui(
     from app.tui.app import RedraftApp, UiOptions
 
     def connect(chosen: str | None) -> "EngineClient":
-        from app.clients.in_process import native_client
+        from app.clients.choose import choose
 
-        return native_client(chosen or model or settings.model, settings.threads if threads is None else threads)
+        return choose(
+            settings, model=chosen or model, threads=threads, child=True, on_note=lambda note: app.engine_note(note)
+        )
 
     options = UiOptions(
         file=file,

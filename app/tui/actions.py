@@ -154,7 +154,7 @@ def bindings(place: Place) -> list[Binding]:
             action.id,
             action.label,
             show=action.footer,
-            priority=place is Place.INSTRUCTION or (place is not Place.DIFF and _never_typed(key)),
+            priority=place in (Place.APP, Place.WORKSPACE) and _never_typed(key),
             id=action.id,
             tooltip=action.help,
         )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from rich.text import Text
 from textual.binding import BindingType
 from textual.worker import Worker, WorkerState
 
@@ -18,8 +19,10 @@ from app.editing.document import open_document
 from app.engine_client import EngineClient
 from app.errors import AppError
 from app.recall import remember_file
+from app.terminal_text import visible
 from app.tui.actions import Place, bindings, keymap
 from app.tui.edit_worker import EditWorker
+from app.tui.messages import EngineNote
 from app.tui.screen_actions import ScreenActions
 from app.tui.screens.workspace import WorkspaceScreen
 from app.tui.widgets.crash_dialog import CrashDialog
@@ -81,8 +84,9 @@ class RedraftApp(ScreenActions):
         except AppError as error:
             self.tell(str(error), "error")
         else:
-            remember_file(path)
-            self.workspace.open(document)
+            if self.workspace.may_change_file():
+                remember_file(path)
+                self.workspace.open(document)
 
     def use_model(self, model: str | None) -> None:
         """Let go of the engine and reach another."""
@@ -91,11 +95,25 @@ class RedraftApp(ScreenActions):
         self.run_worker(old.close(), group="closing", exit_on_error=False)
         self.workspace.engine_replaced()
 
+    def engine_note(self, sentence: str) -> None:
+        """What the engine says beside its answers. Safe from any thread."""
+        self.workspace.post_message(EngineNote(sentence))
+
     def abandon_engine(self) -> None:
         """Give up on an engine that does not stop when asked, and start another."""
         self.workers.cancel_group(self, "edit")
         self.workspace.run_broke("The engine did not answer and was given up; nothing was changed.")
         self.use_model(self._model)
+
+    def _fatal_error(self) -> None:
+        """A handler or a widget broke, and with it Textual's loop: end with a sentence and a report, no traceback."""
+        report = traceback.format_exc()
+        said = f"Redraft ended on an internal error, {traceback.format_exc(0).splitlines()[-1]}."
+        kept = "What was undecided is kept and offered at the next start."
+        self.panic(Text(visible(f"{said} {kept} {write_report(report)}")))
+
+    async def on_unmount(self) -> None:
+        await self.workspace.worker.close()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """A worker that failed has found a fault of ours: what a user can cause is an AppError and was told already."""

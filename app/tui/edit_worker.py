@@ -6,7 +6,7 @@ the newest; what it interrupts has stopped before it begins.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from textual.message import Message
 
@@ -34,6 +34,8 @@ from editor_engine.requests import CancelFlag
 
 UPDATE_S = 1 / 15
 """Least time between two updates: more is not seen, and costs the keyboard."""
+CLOSING_S = 1.0
+"""What a run may take to stop before its engine is let go under it."""
 
 
 class EditWorker:
@@ -126,10 +128,12 @@ class EditWorker:
             updates.close()
 
     async def close(self) -> None:
-        """Stop what runs and let the engine go."""
+        """Stop what runs and let the engine go, also when it does not stop."""
         self._cancel.set()
-        async with self._turn:
-            await self._client.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSING_S), self._turn:
+                pass
+        await self._client.close()
 
     def _begin(self) -> CancelFlag:
         """Interrupt what has the engine; the flag of what comes next."""

@@ -42,6 +42,13 @@ class EngineFailed(Message):
 
 
 @dataclass
+class EngineNote(Message):
+    """What the engine's process says beside its answers: how loading goes, why it was started again."""
+
+    sentence: str
+
+
+@dataclass
 class Warmed(Message):
     """Progress of reading a file before anything is asked."""
 

@@ -63,6 +63,12 @@ class FileScreen(Screen[None]):
 
     # --- what is open -------------------------------------------------------------------------------------------------
 
+    def may_change_file(self) -> bool:
+        """True when no run depends on what is open; else says how to stop it."""
+        if self.at_work:
+            self.tell("The model is at work on this file; escape stops it.", "warning")
+        return not self.at_work
+
     def open(self, document: Document) -> None:
         """Show a file, with nothing asked of it yet."""
         self._keeper.close()
@@ -165,10 +171,7 @@ class FileScreen(Screen[None]):
             self.query_one(Banner).say(sentence)
 
     def action_reload(self) -> None:
-        if self.turns is None:
-            return
-        if self.at_work:
-            self.tell("The model is at work on the file as it was; escape stops it.", "warning")
+        if self.turns is None or not self.may_change_file():
             return
         document = self.turns.document
         try:
@@ -200,8 +203,7 @@ class FileScreen(Screen[None]):
         if turns is None or turn is None or turn.review is None or not turn.review.accepted:
             self.tell("Nothing is accepted yet; y accepts a hunk.", "warning")
             return
-        if self.at_work:
-            self.tell("The model is still writing; escape stops it.", "warning")
+        if not self.may_change_file():
             return
         try:
             hunks = turns.to_apply()
@@ -233,10 +235,7 @@ class FileScreen(Screen[None]):
         self.app.push_screen(Question(f"{error} Apply to this name only?", "Part it", "Leave it"), answered)
 
     async def action_undo_apply(self) -> None:
-        if self.turns is None or self.at_work:
-            self.tell(
-                "There is nothing to undo yet." if self.turns is None else "Escape stops the model first.", "warning"
-            )
+        if self.turns is None or not self.may_change_file():
             return
         document = self.turns.document
         try:

@@ -102,7 +102,7 @@ class WorkspaceScreen(FileScreen):
 
     def switch_base(self, number: int) -> None:
         """Let the next instruction work on what turn `number` left; 0 is the file."""
-        if self.turns is not None:
+        if self.turns is not None and self.may_change_file():
             self.turns = self.turns.switch_base(number)
             self.show_base()
 
@@ -204,6 +204,8 @@ class WorkspaceScreen(FileScreen):
         source.show_acceptance(source.acceptance, None)
         self.show_status(state=self._idle_state(), forecast="")
         self.keep()
+        if self._counted is None:  # the base or the engine changed meanwhile
+            self._warm()
 
     # --- what the engine says -----------------------------------------------------------------------------------------
 
@@ -217,11 +219,17 @@ class WorkspaceScreen(FileScreen):
     @on(say.EngineReady)
     def engine_ready(self, message: say.EngineReady) -> None:
         self._rates = message.rates
-        state = "ready" if self.status.state in ("starting", "no engine") else self.status.state
-        self.show_status(engine=message.engine, state=state)
+        self.show_status(engine=message.engine, state=self.status.state if self.at_work else self._idle_state())
         for note in message.engine.notes:
             self.tell(note, "warning")
         self.forecast()
+
+    @on(say.EngineNote)
+    def engine_note(self, message: say.EngineNote) -> None:
+        if self.status.engine is None:
+            self.show_status(state=message.sentence.removesuffix("."))
+        else:
+            self.tell(message.sentence, "warning")
 
     @on(say.EngineFailed)
     def engine_failed(self, message: say.EngineFailed) -> None:

@@ -217,11 +217,19 @@ def test_what_is_open_is_kept_on_disk_until_it_is_decided(file: Path) -> None:
 
 def test_a_reading_is_not_changed_while_the_model_is_at_work(file: Path) -> None:
     async def steps(session: Session) -> None:
+        await session.ask("Do.")
+        await session.accept_all()
+        file.with_name("other.py").write_text("x\n")
         session.workspace.at_work = True
         await session.press("f8")
         assert "escape stops it" in session.said()[-1]
         await session.press("f10")
-        assert "Escape stops" in session.said()[-1]
+        await session.press("ctrl+s")
+        session.app.open_path("other.py")
+        session.workspace.switch_base(0)
+        await session.settle()
+        assert session.said() == ["The model is at work on this file; escape stops it."] * 5
+        assert session.workspace.turns is not None and session.workspace.turns.document.name == str(file)
         session.workspace.at_work = False
 
     drive(ScriptedClient(fenced(CHANGED)), steps, file=file)

@@ -4,17 +4,22 @@ import asyncio
 import os
 from contextlib import nullcontext
 from pathlib import Path
+from typing import cast
 
 import pytest
+from rich.text import Text
+from textual import events
 
 from app.editing.region import Region
 from app.errors import EngineUnreachableError, ModelError
 from app.paths import state_dir
 from app.recall import load_recall
+from app.tui.app import RedraftApp
 from app.tui.messages import ContinueReply, RedoHunk
 from app.tui.widgets.diff_view import DiffView
 from app.tui.widgets.instruction_box import InstructionBox
 from app.tui.widgets.source_view import SourceView
+from app.tui.widgets.status_line import StatusLine
 from tests.support.headless_edit import CHANGED, SOURCE
 from tests.support.scripted_client import ScriptedClient, endless, fenced, tokens_of, unending
 from tests.support.tui import NARROW, Session, drive
@@ -388,3 +393,70 @@ def test_text_of_file_and_reply_is_shown_as_text(file: Path, line: str) -> None:
 
     drive(ScriptedClient(fenced(f"{line} {line}\n{CHANGED}")), steps, file=file)
     assert file.read_text() == source
+
+
+def test_a_fault_of_a_widget_ends_in_a_sentence_and_a_report(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    apps: list[RedraftApp] = []
+
+    def render(self: StatusLine) -> Text:
+        apps.append(cast(RedraftApp, self.app))
+        raise RuntimeError("a fault of ours\x1b[31m")
+
+    async def steps(session: Session) -> None:
+        monkeypatch.setattr(StatusLine, "render", render)
+        session.workspace.query_one(StatusLine).refresh()
+        await session.pilot.pause()
+        await session.pilot.pause()
+
+    client = ScriptedClient("")
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        drive(client, steps, file=file)
+    said = capsys.readouterr().err
+    assert "Redraft ended on an internal error, RuntimeError: a fault of ours\\x1b[31m." in " ".join(said.split())
+    assert "Traceback" not in said and "Report:" in said
+    assert apps[0].return_code == 1
+    assert client.closed
+
+
+def test_what_the_engine_says_of_itself_is_shown(file: Path) -> None:
+    async def steps(session: Session) -> None:
+        session.workspace.show_status(engine=None)
+        session.app.engine_note("Loading the model.")
+        await session.settle()
+        assert "Loading the model" in session.shown()
+        session.workspace.engine_replaced()
+        await session.settle()
+        session.app.engine_note("The engine's process stopped: signal 9. It was started again.")
+        await session.settle()
+        assert session.said() == ["The engine's process stopped: signal 9. It was started again."]
+
+    drive(ScriptedClient(""), steps, file=file)
+
+
+def test_another_model_is_another_engine(file: Path) -> None:
+    first, second = ScriptedClient(fenced(CHANGED)), ScriptedClient(fenced(CHANGED))
+
+    async def steps(session: Session) -> None:
+        session.app.use_model("other")
+        await session.settle()
+        assert first.closed and not second.closed
+        await session.ask("Do.")
+        assert session.last_turn().proposal is not None and len(second.requests) == 2
+
+    drive(first, steps, file=file, clients=[second])
+    assert second.closed
+
+
+def test_enter_does_not_overtake_what_was_typed_before_it(file: Path) -> None:
+    client = ScriptedClient(fenced(CHANGED))
+
+    async def steps(session: Session) -> None:
+        for key, char in [*((char, char) for char in "Fast!"), ("enter", "\r")]:
+            session.app.post_message(events.Key(key, char))  # as they come from a terminal: no wait between them
+        await session.until(lambda: len(client.requests) == 2)
+        await session.settle()
+        assert session.last_turn().instruction == "Fast!"
+
+    drive(client, steps, file=file)
