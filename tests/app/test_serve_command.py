@@ -6,20 +6,15 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 
 from editor_engine.config import socket_path
 from tests.support.command_line import run_command
+from tests.support.serving import PATIENCE_S, serving
 from tests.support.tiny_gguf import write_tiny
-
-PATIENCE_S = 60
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -34,50 +29,6 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     return folder
-
-
-class Serving:
-    """A running `redraft serve --json`."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self.process = process
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line, process.communicate(timeout=PATIENCE_S)[1]
-        self.start: dict[str, Any] = json.loads(line)
-
-    @property
-    def place(self) -> str:
-        """Its first address."""
-        return str(self.start["listening"][0])
-
-    def client(self) -> httpx2.Client:
-        tcp = self.place.startswith("http")
-        transport = None if tcp else httpx2.HTTPTransport(uds=self.place)
-        return httpx2.Client(
-            base_url=self.place if tcp else "http://localhost", transport=transport, timeout=PATIENCE_S, trust_env=False
-        )
-
-    def end(self, number: signal.Signals | None = signal.SIGTERM) -> tuple[int, list[dict[str, Any]], str]:
-        """(exit code, the other lines, stderr) after this signal; None: it ends by itself."""
-        if number is not None:
-            self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=PATIENCE_S)
-        assert "Traceback" not in err
-        return self.process.returncode, [json.loads(line) for line in out.splitlines()], err
-
-
-@contextmanager
-def serving(*arguments: str | Path) -> Iterator[Serving]:
-    command = [sys.executable, "-m", "app.cli", "serve", "--json", *map(str, arguments)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield Serving(process)
-        finally:
-            process.kill()
-            process.communicate(timeout=PATIENCE_S)
 
 
 def ask(client: httpx2.Client, text: str = "Hello.", **more: object) -> httpx2.Response:
