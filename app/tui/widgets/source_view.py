@@ -240,12 +240,15 @@ class SourceView(ScrollView, can_focus=True):
     # --- mouse --------------------------------------------------------------------------------------------------------
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        self._move(event.y + int(self.scroll_y))
+        self._move(self._line_at(event))
         self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         if self.app.mouse_captured is self:
-            self._move(event.y + int(self.scroll_y), select=True)
+            self._move(self._line_at(event), select=True)
+
+    def _line_at(self, event: events.MouseEvent) -> int:
+        return event.y - self.gutter.top + int(self.scroll_y)
 
     def on_mouse_up(self) -> None:
         self.release_mouse()

@@ -66,7 +66,7 @@ def _pieces(status: Status) -> list[tuple[int, str]]:
     engine, figures = status.engine, status.figures
     speed = figures.tok_s
     return [
-        (0, status.state),
+        (-1, status.state),
         (5, status.forecast),
         (1, "- tok/s" if speed is None else f"{speed:.1f} tok/s"),
         (3, "" if figures.acceptance is None else f"accepted {figures.acceptance:.0%}"),
