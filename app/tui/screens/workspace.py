@@ -260,6 +260,7 @@ class WorkspaceScreen(FileScreen):
         seconds = "" if message.expected_s is None else f"about {max(message.expected_s, 1):.0f} s"
         self.show_status(engine=message.plan.engine, forecast=seconds)
         self._run = (message.plan, message.live)
+        self.query_one(SourceView).follow()
         if self._redoing is None:
             self.query_one(DiffView).show_live(message.plan, message.live)
             self.set_class(False, "-source")
@@ -267,10 +268,11 @@ class WorkspaceScreen(FileScreen):
     @on(say.EditProgress)
     def edit_progress(self, message: say.EditProgress) -> None:
         figures = message.figures
-        self.query_one(SourceView).show_acceptance(message.lines, figures.source_line if self.at_work else None)
         self.show_status(figures=figures)
         if not self.at_work or self._run is None:
+            self.query_one(SourceView).show_acceptance(message.lines, None)
             return
+        self.query_one(SourceView).show_acceptance(message.lines, self._run[1].reached or None)
         if figures.characters and self._redoing is None:
             self.query_one(DiffView).advance()
         share = self._run[1].share

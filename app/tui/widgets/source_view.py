@@ -56,6 +56,7 @@ class SourceView(ScrollView, can_focus=True):
         self.acceptance: Mapping[int, LineAcceptance] = {}
         self._show_map = True
         self._reading: int | None = None
+        self._following = False
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 
@@ -76,10 +77,17 @@ class SourceView(ScrollView, can_focus=True):
         self.refresh()
 
     def show_acceptance(self, lines: Mapping[int, LineAcceptance], reading: int | None) -> None:
-        """How drafting goes, by 1-based line; `reading` is the line drafts come from now."""
-        if (lines, reading) != (self.acceptance, self._reading):
-            self.acceptance, self._reading = lines, reading
-            self.refresh()
+        """How drafting goes, by 1-based line; `reading` is the line that the reply has reached."""
+        if (lines, reading) == (self.acceptance, self._reading):
+            return
+        self.acceptance, self._reading = lines, reading
+        if reading is not None and self._following:
+            self.scroll_to(y=reading - 1 - self.size.height // 2, animate=False)
+        self.refresh()
+
+    def follow(self) -> None:
+        """Keep the line that the reply has reached in sight, until the user looks elsewhere."""
+        self._following = True
 
     @property
     def selected_lines(self) -> Region | None:
@@ -160,6 +168,7 @@ class SourceView(ScrollView, can_focus=True):
     def _move(self, to: int, *, select: bool = False) -> None:
         if self._document is None:
             return
+        self._following = False
         before = self.selected_lines
         if select and self._anchor is None:
             self._anchor = self._cursor
@@ -238,6 +247,12 @@ class SourceView(ScrollView, can_focus=True):
         self.refresh()
 
     # --- mouse --------------------------------------------------------------------------------------------------------
+
+    def on_mouse_scroll_up(self) -> None:
+        self._following = False
+
+    def on_mouse_scroll_down(self) -> None:
+        self._following = False
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         self._move(self._line_at(event))

@@ -165,3 +165,24 @@ def test_without_a_file_keys_do_nothing(tmp_path: Path) -> None:
         await session.pilot.click(view, offset=(3, 3))
 
     drive(ScriptedClient(""), steps)
+
+
+def test_the_line_reached_stays_in_sight_until_the_user_looks_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "large.py"
+    path.write_text("".join(f"value_{number} = {number}\n" for number in range(1, 501)))
+
+    async def steps(session: Session) -> None:
+        view = await in_source(session)
+        view.show_acceptance({}, 250)
+        await session.settle()
+        assert view.scroll_y == 0
+        view.follow()
+        view.show_acceptance({}, 251)
+        await session.settle()
+        assert any(row.startswith("251▸") for row in rows(view))
+        await session.press("g")
+        view.show_acceptance({}, 300)
+        await session.settle()
+        assert view.scroll_y == 0
+
+    drive(ScriptedClient(""), steps, file=path)
