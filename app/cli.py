@@ -18,6 +18,7 @@ from app.errors import AppError, ExitCode
 COMMANDS = {
     "edit": ("app.edit_command:edit", "Edit one file; prints a diff and writes nothing without --apply."),
     "watch": ("app.watch_command:watch", "Propose an edit whenever a file is saved."),
+    "review": ("app.review_command:review", "Decide hunk by hunk about a patch, or what a watch proposed."),
     "undo": ("app.history_command:undo", "Take back the newest applied edit."),
     "redo": ("app.history_command:redo", "Apply an undone edit again."),
     "history": ("app.history_command:history", "List applied edits."),

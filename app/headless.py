@@ -196,8 +196,8 @@ def _context_file(path: str) -> ContextFile:
     return ContextFile(path, document.text, detect_language(path, document.lines[0]))
 
 
-async def _propose(
-    document: Document, order: EditOrder, client: EngineClient, reporter: Reporter, *, prove: bool
+async def propose(
+    document: Document, order: EditOrder, client: EngineClient, reporter: Reporter, *, prove: bool = False
 ) -> Proposal:
     """Follow the pipeline to its proposal, reporting every step; with `prove`, decode twice before it."""
     plan = await plan_edit(document, order, client)
@@ -247,7 +247,7 @@ def _edit_file(options: EditOptions, client: EngineClient, streams: Streams, rep
         plan = _run(plan_edit(document, order, client), client)
         reporter.planned(plan, last_rates(plan.engine), streams.stdout)
         return
-    proposal = _run(_propose(document, order, client, reporter, prove=options.prove), client)
+    proposal = _run(propose(document, order, client, reporter, prove=options.prove), client)
     if options.patch is not None:
         _write_patch(options.patch, patch_bytes(document, proposal.hunks))
     if not options.json and not options.stdout:
@@ -353,7 +353,7 @@ def _filtered(data: bytes, options: EditOptions, connect: Connect, reporter: Rep
     _require_patch_apart(options)
     document = open_bytes(data, options.name or "-", options.encoding)
     options, client = connect(options)
-    proposal = _run(_propose(document, _order(options), client, reporter, prove=options.prove), client)
+    proposal = _run(propose(document, _order(options), client, reporter, prove=options.prove), client)
     if options.patch is not None:
         _write_patch(options.patch, patch_bytes(document, proposal.hunks))
     _refuse_blocked(proposal)

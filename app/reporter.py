@@ -121,16 +121,7 @@ class JsonReporter:
 
     def _hunk(self, hunk: Hunk) -> None:
         self._hunks += 1
-        self._lines.write(
-            "hunk",
-            index=hunk.index,
-            header=hunk.header,
-            old_start=hunk.old_start,
-            old_lines=hunk.old_lines,
-            new_start=hunk.new_start,
-            new_lines=hunk.new_lines,
-            lines=hunk.spoken_lines(),
-        )
+        self._lines.write("hunk", **hunk_fields(hunk))
 
     def replied(self, stats: Stats) -> None:
         self._stats = stats
@@ -178,6 +169,19 @@ def warning_fields(warning: CheckWarning) -> dict[str, object]:
     }
 
 
+def hunk_fields(hunk: Hunk) -> dict[str, object]:
+    """A hunk under the names of the machine interface."""
+    return {
+        "index": hunk.index,
+        "header": hunk.header,
+        "old_start": hunk.old_start,
+        "old_lines": hunk.old_lines,
+        "new_start": hunk.new_start,
+        "new_lines": hunk.new_lines,
+        "lines": hunk.spoken_lines(),
+    }
+
+
 def stats_fields(stats: Stats) -> dict[str, object]:
     """Statistics under the names of the machine interface."""
     return {
@@ -200,6 +204,9 @@ def stats_fields(stats: Stats) -> dict[str, object]:
         },
         "by_provenance": stats.by_provenance,
         "drafter_s": stats.drafter_s,
+        "prediction": None
+        if stats.prediction is None
+        else {"accepted": stats.prediction[0], "rejected": stats.prediction[1]},
         "peak_rss_bytes": stats.peak_rss_bytes,
         "mean_logprob": stats.mean_logprob,
     }
@@ -214,7 +221,7 @@ class TalkReporter:
         self._verbose = verbose
         self._live = stream.isatty() and not quiet
         self._line_open = False
-        self._emitted = self._drafted = self._accepted = 0
+        self._emitted = self._drafted = self._accepted = self._characters = 0
         self._decode_ms = self._wasted_ms = 0.0
 
     def planned(self, plan: EditPlan, rates: Rates | None, stdout: TextIO) -> None:
@@ -255,6 +262,9 @@ class TalkReporter:
             self._decode_ms += event.ms
             self._wasted_ms += event.ms * (event.drafted - event.accepted) / event.rows
             self._status(self._decode_line(plan, event))
+        elif isinstance(event, Text) and not self._emitted:  # an engine that does not tell of its passes
+            self._characters += len(event.text)
+            self._status(f"writing {self._characters} characters")
 
     def _decode_line(self, plan: EditPlan, event: Pass) -> str:
         speed = self._emitted / self._decode_ms * 1000 if self._decode_ms else 0.0
@@ -285,8 +295,8 @@ class TalkReporter:
 
     def _advise(self, stats: Stats) -> None:
         """What low acceptance cost, and what to do about it."""
-        if stats.acceptance is None or stats.acceptance >= LOW_ACCEPTANCE:
-            return
+        if stats.acceptance is None or stats.acceptance >= LOW_ACCEPTANCE or not self._decode_ms:
+            return  # without passes (another program's engine) nobody knows what it cost
         self.note(
             f"Only {stats.acceptance:.0%} of the drafted tokens were accepted; the others took about "
             f"{self._wasted_ms / 1000:.1f} of {self._decode_ms / 1000:.1f} s of decoding. Where an edit rewrites most "
@@ -348,6 +358,9 @@ def stats_lines(stats: Stats, verbose: bool) -> list[str]:
         if stats.copied_share is not None:
             drafts += f", {stats.copied_share:.0%} of the output copied from the file"
         lines.append(drafts)
+    if stats.prediction is not None:
+        used, unused = stats.prediction
+        lines.append(f"       {used} of {used + unused} tokens sent as prediction were used")
     if verbose:
         lines += [f"       {name}: {hit} of {all_}" for name, (all_, hit) in sorted(stats.by_drafter.items())]
         lines += [f"       {kind}: {count}" for kind, count in sorted(stats.by_provenance.items())]

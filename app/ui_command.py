@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what reaches an engine need not be imported to print help
 @click.option("--encoding", metavar="NAME", help="How the file is encoded, where it is not UTF-8 or UTF-16.")
 @click.option("--no-draft", is_flag=True, default=None, help="Decode plainly: the same output, slower.")
 @click.option("--strict", is_flag=True, default=None, help="New syntax errors block.")
+@click.option("--plain", is_flag=True, help="Ask in plain lines, for screen readers and scripts; needs FILE.")
 @click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
 def ui(
     file: str | None,
@@ -27,11 +28,14 @@ def ui(
     encoding: str | None,
     no_draft: bool | None,
     strict: bool | None,
+    plain: bool,
     no_mouse: bool,
 ) -> int:
     """Edit FILE in the terminal UI; without FILE, choose one there."""
+    if plain:
+        return _plain(file, model, threads, encoding, no_draft, strict)
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # textual paints on stderr
-        raise UsageError("The terminal UI needs a terminal; `redraft edit FILE -i TEXT` works without one.")
+        raise UsageError("The terminal UI needs a terminal; --plain and `redraft edit FILE -i TEXT` work without one.")
     from app.settings import load_settings
     from app.tui.look import choose_look, tell_textual
 
@@ -59,3 +63,28 @@ def ui(
     app = RedraftApp(options, connect)
     app.run(mouse=look.mouse and not no_mouse)
     return app.return_code or 0
+
+
+def _plain(
+    file: str | None,
+    model: str | None,
+    threads: int | None,
+    encoding: str | None,
+    no_draft: bool | None,
+    strict: bool | None,
+) -> int:
+    from app.clients.choose import choose
+    from app.headless import standard_streams
+    from app.plain_session import PlainOptions, plain_session
+    from app.settings import load_settings
+
+    if file is None:
+        raise UsageError("--plain needs the name of a file.")
+    settings = load_settings()
+    options = PlainOptions(
+        file=file,
+        encoding=encoding,
+        draft=settings.draft if no_draft is None else not no_draft,
+        strict=settings.strict if strict is None else strict,
+    )
+    return plain_session(options, choose(settings, model=model, threads=threads), standard_streams())

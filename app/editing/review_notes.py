@@ -1,4 +1,4 @@
-"""What a reader of a diff should know beside it, as rows: warnings and what mends them, blast radius, hidden characters.
+"""What a reader should know beside a diff, as rows: warnings and what mends them, blast radius, hidden characters.
 
 Knows how it is worded, not how it is shown. Invariant: every warning of a report is in exactly one row, in the report's
 order.
@@ -23,10 +23,15 @@ def notes_of(report: CheckReport) -> list[str]:
         + (" Blocking: decide the hunk by hand." if warning.blocking else "")
         for warning in report.warnings
     ]
-    if report.blast_radius:
-        lines = f"{report.blast_radius} line{'s' * (report.blast_radius != 1)}"
-        notes.append(f"Blast radius: {lines} changed far from what the instruction names.")
-    return [*notes, *report.notes]
+    return [*notes, *blast_notes(report), *report.notes]
+
+
+def blast_notes(report: CheckReport) -> list[str]:
+    """How far the change reaches; nothing where it stays near, or where nobody can say."""
+    if not report.blast_radius:
+        return []
+    lines = f"{report.blast_radius} line{'s' * (report.blast_radius != 1)}"
+    return [f"Blast radius: {lines} changed far from what the instruction names."]
 
 
 def note_rows(report: CheckReport | None) -> list[Row]:

@@ -7,24 +7,22 @@ over another one, and leaving one by escape changes nothing.
 import asyncio
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from textual import work
-from textual.app import App, SuspendNotSupported
+from textual.app import SuspendNotSupported
 from textual.message import Message
 from textual.screen import ModalScreen
 
-from app.editing.clipboard import Copied, copy_text
 from app.editing.export import export_patch
 from app.editing.resume import resumed_turns, standing
 from app.editing.review import Decision
 from app.editing.session_store import LeftSession, SessionKeeper, left_sessions
 from app.errors import AppError, UsageError
-from app.external_editor import edit_file, edit_text
+from app.external_editor import edit_file
 from app.paths import shown
 from app.recipes import Recipe, load_recipes, save_recipe
 from app.settings import load_settings
-from app.terminal_text import visible
 from app.tui.actions import Action, Place, keymap
 from app.tui.help_text import help_sections
 from app.tui.look import choose_look
@@ -41,7 +39,7 @@ from app.tui.screens.recipe_picker import RecipePicker
 from app.tui.screens.resume_offer import Offer, ResumeOffer, Resuming
 from app.tui.screens.settings import SettingsScreen
 from app.tui.screens.turns import Chosen, TurnChoice, TurnsScreen
-from app.tui.themes import THEMES
+from app.tui.shell import Shell
 from app.tui.widgets.diff_view import DiffView
 from app.tui.widgets.instruction_box import InstructionBox
 from app.tui.widgets.source_view import SourceView
@@ -53,39 +51,14 @@ _ALONE = {"open_file", "models", "settings", "turns", "recipes", "palette", "hel
 """Actions that open a screen, which they do not do over another one."""
 
 
-class ScreenActions(App[None]):
+class ScreenActions(Shell):
     """The screens around the workspace."""
 
     workspace: "WorkspaceScreen"
 
     def __init__(self) -> None:
         super().__init__()
-        for theme in THEMES:
-            self.register_theme(theme)
-        self.keys: dict[str, str] = {}
-        """The user's own keys: action id to keys."""
         self.models = ModelWorker(self._model_said)
-
-    # --- for everyone -------------------------------------------------------------------------------------------------
-
-    def tell(self, sentence: str, severity: Literal["information", "warning", "error"] = "information") -> None:
-        """Say one sentence."""
-        self.notify(visible(sentence), severity=severity, markup=False)
-
-    def copy(self, text: str) -> Copied:
-        """Put a text on the clipboard, as far as the terminal allows it, and into a file. Raises AppErrors."""
-        return copy_text(text, lambda sequence: self._driver.write(sequence) if self._driver is not None else None)
-
-    def edit_outside(self, text: str, suffix: str) -> str | None:
-        """A text as the user's editor left it; None, and a sentence, where that did not work."""
-        try:
-            with self.suspend():
-                return edit_text(text, suffix)
-        except SuspendNotSupported:
-            self.tell("This terminal cannot be handed to an editor.", "error")
-        except AppError as error:
-            self.tell(str(error), "error")
-        return None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Screens are not piled up."""

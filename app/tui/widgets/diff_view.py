@@ -13,36 +13,31 @@ from textual.binding import BindingType
 from app.editing.again import redone
 from app.editing.checks import CheckReport, CheckWarning
 from app.editing.document import Document
-from app.editing.export import export_patch
 from app.editing.language import Language, detect_language
 from app.editing.live import LiveDiff
 from app.editing.mending import MENDABLE, held_hunks, mend, touched
-from app.editing.patch import patch_bytes
 from app.editing.pipeline import EditPlan, Proposal, check_review
 from app.editing.review import Decision, Review
 from app.editing.review_notes import note_rows, with_hidden
 from app.editing.rework import changed_positions, new_side
 from app.editing.rows import HUNK, NOTE, Row, added_origins, live_rows, review_rows
 from app.errors import AppError
-from app.paths import shown
 from app.tui.actions import Place, bindings
 from app.tui.highlighting import Highlighter
 from app.tui.messages import ContinueReply, RedoHunk, ReviewChanged
 from app.tui.screens.hunk_editor import HunkEditor, can_edit_in_place
-from app.tui.screens.preview import PreviewScreen
 from app.tui.screens.question import Ask
-from app.tui.widgets.diff_canvas import DiffCanvas
+from app.tui.widgets.diff_exports import DiffExports
 from editor_engine.events import Span
 
 if TYPE_CHECKING:
-    from app.tui.screen_actions import ScreenActions
     from app.tui.screens.file_screen import FileScreen
 
 _MORE_CONTEXT = 10
 """Lines that enter adds above and below a hunk."""
 
 
-class DiffView(DiffCanvas):
+class DiffView(DiffExports):
     """Hunks, or what is on the way to them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.DIFF)]
@@ -56,6 +51,7 @@ class DiffView(DiffCanvas):
         self._following = True
         self._extra: dict[int, int] = {}
         self._sentence = ""
+        self._sentences: tuple[str, ...] = ()
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 
@@ -98,7 +94,7 @@ class DiffView(DiffCanvas):
         self.origins = added_origins(proposal.plan.document, proposal.hunks, spans)
         self._refill()
         self._go_to_undecided(1)
-        self.post_message(ReviewChanged(self._reviewed))
+        self.post_message(ReviewChanged(self.reviewed))
 
     def show_review(self, review: Review, proposal: Proposal) -> None:
         """A review that was begun already."""
@@ -106,9 +102,12 @@ class DiffView(DiffCanvas):
         self._plan, self._report = proposal.plan, proposal.report
         self.show_hunks(review, proposal.plan.language)
 
-    def show_hunks(self, review: Review, language: Language | None = None) -> None:
-        """A review of hunks that no model of ours proposed."""
+    def show_hunks(self, review: Review, language: Language | None = None, notes: Sequence[str] = ()) -> None:
+        """A review of hunks that need not be a model's; `notes` are said above them."""
+        if self.review is not review:
+            self._extra = {}
         self.review = review
+        self._sentences = tuple(notes)
         self._colour(review.document, language or detect_language(review.document.name, review.document.lines[0]))
         self._refill(keep=False)
         self._go_to_undecided(1)
@@ -124,14 +123,9 @@ class DiffView(DiffCanvas):
             self.review = None
         self._refill()
 
-    @property
-    def _reviewed(self) -> Review:
-        assert self.review is not None
-        return self.review
-
     def _forget(self) -> None:
         self._live = self._plan = self._report = None
-        self._extra, self._sentence, self.picking, self.wanted = {}, "", False, ""
+        self._extra, self._sentence, self._sentences, self.picking, self.wanted = {}, "", (), False, ""
         self.highlighters, self.origins, self.live_origins = (None, None), {}, ()
 
     def _colour(self, document: Document, language: Language) -> None:
@@ -140,7 +134,7 @@ class DiffView(DiffCanvas):
 
     def _refill(self, *, keep: bool = True) -> None:
         """Make the rows anew from what is known."""
-        rows = [Row(NOTE, self._sentence)] if self._sentence else []
+        rows = [Row(NOTE, said) for said in (self._sentence, *self._sentences) if said]
         review = self.review
         if review is not None and self._live is not None:
             state = self._live.state()
@@ -165,23 +159,23 @@ class DiffView(DiffCanvas):
 
     # --- deciding -----------------------------------------------------------------------------------------------------
 
-    def _ready(self) -> bool:
+    def ready(self) -> bool:
         """True while there are hunks to decide about; says so otherwise."""
         if self.review is None or not self.review.items or (self._live is not None and self._sentence):
-            self._tell("There is no hunk to decide yet.")
+            self.tell("There is no hunk to decide yet.")
             return False
         return True
 
     def _step(self, step: Callable[[Review], Review], *, stay: int | None = None) -> bool:
         """Take a step of the review, if it can be taken, and tell of it."""
-        if not self._ready():
+        if not self.ready():
             return False
         try:
-            after = step(self._reviewed)
+            after = step(self.reviewed)
         except AppError as error:
-            self._tell(str(error), "error")
+            self.tell(str(error), "error")
             return False
-        if after.items == self._reviewed.items:
+        if after.items == self.reviewed.items:
             return False
         self.review = after
         self._recheck()
@@ -193,15 +187,15 @@ class DiffView(DiffCanvas):
 
     def _take_hunks(self) -> None:
         assert self._live is not None
-        review = self._reviewed
+        review = self.reviewed
         if len(self._live.hunks) > review.received:
             self.review = review.extended(self._live.hunks[review.received :])
-            self.post_message(ReviewChanged(self._reviewed))
+            self.post_message(ReviewChanged(self.reviewed))
 
     def _recheck(self) -> None:
         """When all is decided, the checks look at what was accepted."""
-        if self._plan is not None and self._live is None and not self._reviewed.undecided:
-            self._report = check_review(self._plan, self._reviewed)
+        if self._plan is not None and self._live is None and not self.reviewed.undecided:
+            self._report = check_review(self._plan, self.reviewed)
 
     def _decide(self, decision: Decision) -> None:
         index = self.current_hunk()
@@ -223,18 +217,18 @@ class DiffView(DiffCanvas):
         elif row is not None and row.position >= 0 and row.kind in "+-":
             self._toggle_line(row)
         else:
-            self._tell("No line is changed here; v ends choosing lines.")
+            self.tell("No line is changed here; v ends choosing lines.")
         self._following = False
 
     def _toggle_line(self, row: Row) -> None:
-        item = self._reviewed.item(row.hunk)
+        item = self.reviewed.item(row.hunk)
         chosen = changed_positions(item.hunk) if item.chosen is None else item.chosen
         if item.decision is Decision.REJECTED:
             chosen = frozenset()
         self._step(lambda review: review.choose(row.hunk, chosen ^ {row.position}))
 
     def action_pick_lines(self) -> None:
-        if self._ready():
+        if self.ready():
             self.picking = not self.picking
             self.look_changed()
             self.border_subtitle = self._summary()
@@ -242,69 +236,69 @@ class DiffView(DiffCanvas):
             if self.picking and (row is None or row.kind not in "+-"):
                 self.go_to_change(self.current_hunk())
             if self.picking:
-                self._tell("Choose lines with space; v when done.")
+                self.tell("Choose lines with space; v when done.")
 
     def action_undo_decision(self) -> None:
         if not self._step(Review.undo):
-            self._tell("There is no decision to take back.")
+            self.tell("There is no decision to take back.")
 
     def action_redo_decision(self) -> None:
         if not self._step(Review.redo):
-            self._tell("There is no decision to make again.")
+            self.tell("There is no decision to make again.")
 
     def action_accept_rest(self) -> None:
-        if not self._ready():
+        if not self.ready():
             return
-        held = held_hunks(self._reviewed, self._warnings)
+        held = held_hunks(self.reviewed, self._warnings)
         self._step(lambda review: review.decide_rest(Decision.ACCEPTED, held))
-        left = [item for item in self._reviewed.items if item.decision is Decision.UNDECIDED]
+        left = [item for item in self.reviewed.items if item.decision is Decision.UNDECIDED]
         if left:
             self._go_to_undecided(1)
-            self._tell(f"A blocking check is about {len(left)} of them: decide by hand.", "warning")
+            self.tell(f"A blocking check is about {len(left)} of them: decide by hand.", "warning")
 
     def action_reject_rest(self) -> None:
         self._step(lambda review: review.decide_rest(Decision.REJECTED))
 
     def action_split_hunk(self) -> None:
         index = self.current_hunk()
-        if self._ready() and not self._step(lambda review: review.split(index), stay=index):
-            self._tell("The hunk is one change; v chooses single lines.")
+        if self.ready() and not self._step(lambda review: review.split(index), stay=index):
+            self.tell("The hunk is one change; v chooses single lines.")
 
     @property
     def _warnings(self) -> tuple[CheckWarning, ...]:
         return () if self._report is None else self._report.warnings
 
     def action_mend(self) -> None:
-        if not self._ready():
+        if not self.ready():
             return
         here = self.current_hunk()
         mendable = [warning for warning in self._warnings if warning.code in MENDABLE]
         # What is about this hunk comes first.
-        mendable.sort(key=lambda warning: here not in touched(self._reviewed, warning))
+        mendable.sort(key=lambda warning: here not in touched(self.reviewed, warning))
         for warning in mendable:
             if self._step(lambda review, warning=warning: mend(review, warning)):  # type: ignore[misc]
-                self._tell(f"Done: {MENDABLE[warning.code]}. u takes it back.")
+                self.tell(f"Done: {MENDABLE[warning.code]}. u takes it back.")
                 return
-        self._tell("No warning here can be mended.")
+        self.tell("No warning here can be mended.")
 
     # --- other text ---------------------------------------------------------------------------------------------------
 
     def action_edit_hunk(self) -> None:
-        if not self._ready():
+        if not self.ready():
             return
         index = self.current_hunk()
-        lines = new_side(self._reviewed.item(index).hunk)
+        lines = new_side(self.reviewed.item(index).hunk)
         if not can_edit_in_place(lines):
-            self._tell("These lines have characters that only $EDITOR keeps: E.", "warning")
+            self.tell("These lines have characters that only $EDITOR keeps: E.", "warning")
             return
         self.app.push_screen(HunkEditor(lines, f"Hunk {index}"), lambda edited: self._edited(index, edited))
 
     def action_edit_hunk_outside(self) -> None:
-        if not self._ready():
+        if not self.ready():
             return
         index = self.current_hunk()
-        text = "".join(f"{line}\n" for line in new_side(self._reviewed.item(index).hunk))
-        edited = self._ui.edit_outside(text, Path(self._reviewed.document.name).suffix or ".txt")
+        text = "".join(f"{line}\n" for line in new_side(self.reviewed.item(index).hunk))
+        edited = self.ui.edit_outside(text, Path(self.reviewed.document.name).suffix or ".txt")
         if edited is not None and edited != text:
             self._edited(index, edited.removesuffix("\n").split("\n") if edited else [])
 
@@ -313,11 +307,11 @@ class DiffView(DiffCanvas):
             self._step(lambda review: review.edit(index, lines), stay=index)
 
     def action_redo_hunk(self) -> None:
-        if not self._ready() or self._live is not None or self._plan is None:
-            self._tell("A hunk can be done anew when the reply is whole.")
+        if not self.ready() or self._live is not None or self._plan is None:
+            self.tell("A hunk can be done anew when the reply is whole.")
             return
         index = self.current_hunk()
-        hunk = self._reviewed.item(index).hunk
+        hunk = self.reviewed.item(index).hunk
         note = Ask(f"What should the model do otherwise in hunk {index}?")
 
         def answered(said: str | None) -> None:
@@ -328,7 +322,7 @@ class DiffView(DiffCanvas):
 
     def action_continue_reply(self) -> None:
         if self._live is None or not self._sentence:
-            self._tell("There is no reply that was cut.")
+            self.tell("There is no reply that was cut.")
         else:
             self.post_message(ContinueReply())
 
@@ -361,7 +355,7 @@ class DiffView(DiffCanvas):
 
     def _go_to_undecided(self, start: int) -> None:
         """The next undecided hunk from `start` on, round the end; stays where there is none."""
-        review = self._reviewed
+        review = self.reviewed
         count = len(review.items)
         for step in range(count):
             index = (start - 1 + step) % count + 1
@@ -376,56 +370,5 @@ class DiffView(DiffCanvas):
             self._extra[first] = self._extra.get(first, 0) + _MORE_CONTEXT
             self._refill()
 
-    def action_find(self) -> None:
-        self.app.push_screen(Ask("Find", self.wanted), self._find)
-
-    def _find(self, wanted: str | None) -> None:
-        if wanted is not None:
-            self.wanted = wanted
-            self.look_changed()
-            self.action_find_next()
-
-    def action_find_next(self) -> None:
-        found = self.find_from(self.cursor + 1) if self.wanted else None
-        if found is not None:
-            self.go_to(found)
-        elif self.wanted:
-            self._tell(f"{self.wanted} is in none of the lines shown.")
-
-    def action_preview(self) -> None:
-        if self._ready():
-            assert self._language is not None
-            title = f"{shown(self._reviewed.document.name)} with {len(self._reviewed.accepted)} accepted hunks"
-            self.app.push_screen(PreviewScreen(self._reviewed, title))
-
-    # --- taking it elsewhere ------------------------------------------------------------------------------------------
-
-    def action_export_patch(self) -> None:
-        if self._ready():
-            try:
-                path = export_patch(self._reviewed.document, self._reviewed.wanted)
-            except AppError as error:
-                self._tell(str(error), "error")
-            else:
-                self._tell(f"Written to {shown(path)}.")
-
-    def action_copy_patch(self) -> None:
-        if self._ready():
-            try:
-                patch = patch_bytes(self._reviewed.document, self._reviewed.wanted)
-                copied = self._ui.copy(patch.decode("utf-8", "surrogateescape"))
-            except AppError as error:
-                self._tell(str(error), "error")
-            else:
-                where = "Copied, and in" if copied.sent else "Too long for the clipboard; it is in"
-                self._tell(f"{where} {shown(copied.path)}.")
-
     async def action_undo_last_apply(self) -> None:
         await cast("FileScreen", self.screen).action_undo_apply()
-
-    @property
-    def _ui(self) -> "ScreenActions":
-        return cast("ScreenActions", self.app)
-
-    def _tell(self, sentence: str, severity: str = "information") -> None:
-        self._ui.tell(sentence, severity)  # type: ignore[arg-type]

@@ -1,0 +1,103 @@
+"""Files with hunks that wait for a decision, wherever they come from: a patch, or proposals that were stored.
+
+Knows nothing of how decisions are made or shown. Invariant: what is applied was accepted, goes through
+`app.editing.apply`, and when one file cannot be written, those written before it are named.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.editing.apply import Receipt, apply_hunks
+from app.editing.diff import Hunk
+from app.editing.document import Document
+from app.editing.journal import Journal
+from app.editing.patch_read import read_patch
+from app.editing.proposals import ProposalStore, Standing, StoredProposal
+from app.editing.review import Review
+from app.errors import AppError, ConflictError, FileMissingError, FileUnreadableError
+from app.paths import shown
+
+MOST_PATCH_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class UnderReview:
+    """One file under review."""
+
+    name: str
+    """Print it through `paths.shown`."""
+    document: Document | None
+    """None where the file cannot be edited."""
+    hunks: tuple[Hunk, ...]
+    conflicts: tuple[str, ...]
+    """Sentences about what does not fit."""
+    note: str
+    """Says in the journal where the change came from."""
+    proposal_id: str | None = None
+    """Of the stored proposal; None for a patch."""
+
+    def start(self) -> Review | None:
+        """A review with nothing decided; None where there is nothing to decide."""
+        return Review.start(self.document, self.hunks) if self.document is not None and self.hunks else None
+
+
+def from_patch(path: str, root: Path | None = None) -> tuple[UnderReview, ...]:
+    """The files that a patch file changes, looked up in the current folder (or `root`).
+
+    Raises FileMissingError, FileUnreadableError, and UsageError as `read_patch` does.
+    """
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(MOST_PATCH_BYTES)
+    except FileNotFoundError as error:
+        raise FileMissingError(f"{shown(path)} does not exist.") from error
+    except OSError as error:
+        raise FileUnreadableError(f"{shown(path)} cannot be read: {error.strerror}.") from error
+    note = f"patch {os.path.basename(path)}"
+    return tuple(
+        UnderReview(file.name, file.document, file.hunks, file.conflicts, note)
+        for file in read_patch(data, root or Path.cwd())
+    )
+
+
+def from_store(store: ProposalStore, stored: Iterable[StoredProposal]) -> tuple[UnderReview, ...]:
+    """Stored proposals as files under review; one that cannot be applied any more says so."""
+    return tuple(_from_stored(store, proposal) for proposal in stored)
+
+
+def _from_stored(store: ProposalStore, stored: StoredProposal) -> UnderReview:
+    opened = store.load(stored)
+    conflicts = {
+        Standing.STALE: (f"{shown(stored.path)} was changed where the proposal goes, or is gone.",),
+        Standing.DONE: (f"{shown(stored.path)} already is what is proposed.",),
+    }.get(opened.standing, ())
+    return UnderReview(stored.path, opened.document, opened.hunks, conflicts, stored.instruction, stored.id)
+
+
+def apply_reviews(
+    files: Sequence[tuple[UnderReview, Review]],
+    journal: Journal,
+    store: ProposalStore | None = None,
+    on_applied: Callable[[Receipt], None] = lambda receipt: None,
+) -> tuple[Receipt, ...]:
+    """Write what was accepted, file by file; a stored proposal is dropped once nothing of it is undecided.
+
+    Raises what `apply_hunks` raises; where files had been written before that, as a ConflictError that names them.
+    """
+    receipts: list[Receipt] = []
+    for file, review in files:
+        if review.accepted:
+            try:
+                receipt = apply_hunks(review.document, review.accepted, journal, note=file.note)
+            except AppError as error:
+                if not receipts:
+                    raise
+                written = ", ".join(shown(done.path) for done in receipts)
+                raise ConflictError(f"{error} Written before that: {written}.") from error
+            receipts.append(receipt)
+            on_applied(receipt)
+        if store is not None and file.proposal_id is not None and not review.undecided:
+            store.drop(file.proposal_id)
+    return tuple(receipts)

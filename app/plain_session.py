@@ -1,0 +1,108 @@
+"""`redraft --plain FILE`: instructions, reviews and applies in plain lines, one after the other.
+
+    instruction -> `headless.propose` -> `plain.PlainReview` -> yes or no -> `apply_hunks` -> next instruction
+
+The line-mode twin of the terminal UI. Knows which question follows which. Invariant: no line is drawn over another, a
+failed edit ends with one sentence and the next question, and nothing is written before a yes.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from app.editing.apply import apply_hunks
+from app.editing.document import Document, open_document
+from app.editing.journal import Journal
+from app.editing.pipeline import EditOrder, Proposal
+from app.editing.review import Review
+from app.editing.review_notes import blast_notes
+from app.engine_client import EngineClient
+from app.errors import AppError, ExitCode, InterruptedByUserError
+from app.headless import Streams, propose
+from app.paths import journal_dir, shown
+from app.plain import PlainLines, PlainReview
+from app.reporter import TalkReporter
+
+
+@dataclass(frozen=True)
+class PlainOptions:
+    """What the command line and the settings say."""
+
+    file: str
+    encoding: str | None = None
+    draft: bool = True
+    strict: bool = False
+
+
+class PlainReporter(TalkReporter):
+    """Talk without a line that is drawn again and again."""
+
+    def _status(self, text: str) -> None:
+        pass
+
+
+def plain_session(options: PlainOptions, client: EngineClient, streams: Streams) -> ExitCode:
+    """Ask and edit until the input ends or an instruction is empty; the code of the last failure, else OK.
+
+    Raises AppError for a file that cannot be opened.
+    """
+    session = _Session(options, client, streams)
+    # One loop for all edits: a client may hold connections that belong to it.
+    with asyncio.Runner() as runner:
+        try:
+            return session.run(runner)
+        finally:
+            runner.run(client.close())
+
+
+class _Session:
+    def __init__(self, options: PlainOptions, client: EngineClient, streams: Streams) -> None:
+        self._options = options
+        self._client = client
+        self._lines = PlainLines(streams.stdin, streams.stdout)
+        self._reporter = PlainReporter(streams.stderr)
+        self._document = open_document(options.file, options.encoding)
+
+    def run(self, runner: asyncio.Runner) -> ExitCode:
+        code = ExitCode.OK
+        document = self._document
+        self._lines.say(
+            f"{shown(document.name)}: {len(document.lines)} lines, {document.codec.label}, {document.newline}."
+        )
+        while instruction := self._lines.ask("Instruction (an empty line ends): "):
+            try:
+                self._edit(runner, instruction)
+            except AppError as error:
+                code = error.exit_code
+                self._reporter.failed(error)
+            except KeyboardInterrupt:
+                code = ExitCode.INTERRUPTED
+                self._reporter.failed(InterruptedByUserError("Interrupted; nothing was written."))
+            else:
+                code = ExitCode.OK
+        return code
+
+    def _edit(self, runner: asyncio.Runner, instruction: str) -> None:
+        order = EditOrder(instruction, draft=self._options.draft, strict=self._options.strict)
+        proposal = runner.run(propose(self._document, order, self._client, self._reporter))
+        review = self._reviewed(proposal)
+        if not review.accepted:
+            self._reporter.finished("declined")
+            return
+        count, name = len(review.accepted), shown(self._document.name)
+        answer = self._lines.ask(f"Apply {count} hunk{'s' * (count != 1)} to {name}? [y,n] ")
+        if answer != "y":
+            self._reporter.finished("declined")
+            return
+        receipt = apply_hunks(self._document, review.accepted, Journal(journal_dir()), note=instruction)
+        self._reporter.finished("applied", receipt)
+        self._document = _again(self._document)
+
+    def _reviewed(self, proposal: Proposal) -> Review:
+        for note in blast_notes(proposal.report):
+            self._lines.say(note)
+        review = Review.start(proposal.plan.document, proposal.hunks)
+        return PlainReview(self._lines, proposal.report.warnings).run(review)
+
+
+def _again(document: Document) -> Document:
+    return open_document(document.name, document.codec.name)

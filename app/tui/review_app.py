@@ -1,0 +1,52 @@
+"""The terminal UI of `redraft review`: one screen, no engine.
+
+Invariant: leaving it writes nothing; what was decided and not applied is where it was, in the patch or the store.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from app.editing.proposals import ProposalStore
+from app.editing.under_review import UnderReview
+from app.tui.actions import Place, bindings, keymap
+from app.tui.help_text import help_sections
+from app.tui.screens.help import HelpScreen
+from app.tui.screens.review import ReviewScreen
+from app.tui.shell import Shell
+
+_HERE = {"help", "quit"}
+"""Actions that work anywhere and make sense here."""
+
+
+class ReviewApp(Shell):
+    """Review a patch or stored proposals."""
+
+    CSS_PATH = ["redraft.tcss", "screens.tcss"]  # noqa: RUF012  # Textual declares it without ClassVar
+    TITLE = "Redraft review"
+    BINDINGS: ClassVar[list[BindingType]] = [binding for binding in bindings(Place.APP) if binding.action in _HERE]
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(
+        self,
+        files: Sequence[UnderReview],
+        store: ProposalStore | None,
+        keys: Mapping[str, str],
+        theme: str = "redraft-dark",
+    ) -> None:
+        super().__init__()
+        self.keys = keymap(keys)
+        self._look = theme
+        self.review_screen = ReviewScreen(files, store)
+
+    def on_mount(self) -> None:
+        self.theme = self._look
+        self.set_keymap(self.keys)
+        self.push_screen(self.review_screen)
+
+    def action_help(self) -> None:
+        self.push_screen(HelpScreen(help_sections(Place.DIFF, self.keys)))
+
+    async def action_quit(self) -> None:
+        self.exit()

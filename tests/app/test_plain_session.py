@@ -1,0 +1,70 @@
+"""`redraft --plain FILE`: a session in plain lines, with a scripted engine."""
+
+import io
+from pathlib import Path
+from typing import cast
+
+from app.engine_client import EngineClient
+from app.errors import ExitCode
+from app.headless import Streams
+from app.plain_session import PlainOptions, plain_session
+from tests.support.headless_edit import CHANGED, SOURCE, Terminal
+from tests.support.scripted_client import ScriptedClient, fenced, unending
+
+
+def session(client: ScriptedClient, file: Path, typed: str) -> tuple[ExitCode, str, str]:
+    out_bytes, err_bytes = io.BytesIO(), io.BytesIO()
+    out = io.TextIOWrapper(out_bytes, encoding="utf-8", newline="")
+    err = Terminal(err_bytes, encoding="utf-8", newline="")
+    streams = Streams(io.BytesIO(typed.encode()), out, out_bytes, err, False)
+    code = plain_session(PlainOptions(str(file)), cast(EngineClient, client), streams)
+    out.flush()
+    err.flush()
+    assert client.closed and client.open_calls == 0
+    return code, out_bytes.getvalue().decode(), err_bytes.getvalue().decode()
+
+
+def test_an_edit_is_asked_reviewed_and_applied(file: Path) -> None:
+    client = ScriptedClient(fenced(CHANGED))
+    code, out, err = session(client, file, "Return a float.\ny\ny\n\n")
+    assert code == ExitCode.OK
+    assert file.read_text() == CHANGED
+    assert out.startswith("sums.py: 20 lines, utf-8, lf.\n") or "20 lines, utf-8, lf." in out
+    assert "Apply 1 hunk to" in out and "Applied to" in err
+    # Nothing is drawn over, also where stderr is a terminal.
+    assert "\r" not in out + err and "\x1b" not in out + err
+
+
+def test_nothing_is_written_without_a_yes(file: Path) -> None:
+    for typed in ("Do.\ny\nn\n", "Do.\nn\n", "Do.\n", "Do.\ny\n", ""):
+        code, _, _ = session(ScriptedClient(fenced(CHANGED)), file, typed)
+        assert code == ExitCode.OK
+        assert file.read_text() == SOURCE
+
+
+def test_a_failed_edit_is_one_sentence_and_the_next_question(file: Path) -> None:
+    client = ScriptedClient(unending())
+    code, out, err = session(client, file, "Do.\n")
+    assert code == ExitCode.REFUSED
+    assert err.count("redraft: ") == 1 and "cut at the token limit" in err
+    assert out.count("Instruction") == 2
+
+
+def test_turns_follow_one_another(file: Path) -> None:
+    replies = iter([CHANGED, CHANGED.replace("high - low", "abs(high - low)")])
+    client = ScriptedClient(lambda request: fenced(next(replies))(request))
+    code, _, _ = session(client, file, "One.\na\ny\nTwo.\na\ny\n")
+    assert code == ExitCode.OK
+    assert file.read_text() == CHANGED.replace("high - low", "abs(high - low)")
+    assert "return 0.0" in client.requests[1].source
+
+
+def test_an_interrupt_ends_the_edit_and_not_the_session(file: Path) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    client = ScriptedClient(fenced(CHANGED), at_token={5: interrupt})
+    code, out, err = session(client, file, "Do.\n")
+    assert code == ExitCode.INTERRUPTED
+    assert "Interrupted" in err and out.count("Instruction") == 2
+    assert file.read_text() == SOURCE
