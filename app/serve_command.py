@@ -128,7 +128,7 @@ def _serve(
         config = EngineConfig(located.path, settings.threads if threads is None else threads, prefix_bytes=cache_bytes)
 
         def load(progress: "Progress") -> "ServedEngine":
-            return Engine.load(config)
+            return Engine.load(config, progress)
 
         log = private_dir(logs_dir()) / "serve.log"
         ending = serve(options, Hosting(located.id, load, log, on_listening, on_ready))

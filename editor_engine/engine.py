@@ -80,14 +80,14 @@ class Engine:
         self._prefixes = PrefixCache(model, prefix_bytes)
 
     @classmethod
-    def load(cls, config: EngineConfig) -> "Engine":
-        """Load a GGUF file for the native kernels.
+    def load(cls, config: EngineConfig, on_packed: Callable[[int, int], None] = lambda done, total: None) -> "Engine":
+        """Load a GGUF file for the native kernels; `on_packed` is told (done, total) while weights are packed.
 
         Raises ModelMissingError, ModelFileError, UnsupportedModelError or OutOfMemoryError.
         """
         from editor_engine.models.native.load import load_native  # the extension and numpy: 0.15 s
 
-        loaded = load_native(config)
+        loaded = load_native(config, on_packed=on_packed)
         tokenizer = load_tokenizer(loaded.metadata, loaded.cache_folder)
         template = loaded.metadata.get("tokenizer.chat_template")
         if not isinstance(template, str):

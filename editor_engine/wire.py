@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, TypeVar, Union
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from editor_engine.errors import (
     CancelledError,
@@ -30,6 +31,9 @@ from editor_engine.errors import (
 )
 from editor_engine.events import EngineEvent, Finished, Pass, Prefill, Started, Text
 from editor_engine.requests import CompletionRequest
+
+if TYPE_CHECKING:  # a record of the engine's heavy side
+    from editor_engine.models.target import ModelInfo
 
 Record = TypeVar("Record")
 
@@ -124,6 +128,21 @@ def request_from_json(data: object) -> CompletionRequest:
 def extension_to_json(request: CompletionRequest) -> dict[str, Any]:
     """The `redraft` object of a chat completion: what OpenAI's own fields cannot say of this request."""
     return {name: _plain(getattr(request, name)) for name in EXTENSION_FIELDS}
+
+
+def identity_of(info: "ModelInfo", notes: tuple[str, ...], model_id: str) -> EngineIdentity:
+    """The identity of an engine in this process."""
+    return EngineIdentity(
+        version=version("redraft"),
+        contract_version=info.contract_version,
+        model_id=model_id,
+        sha256=info.sha256,
+        device=info.device,
+        threads=info.threads,
+        isa=info.isa,
+        context_length=info.context_length,
+        notes=notes,
+    )
 
 
 def identity_to_json(identity: EngineIdentity) -> dict[str, Any]:

@@ -24,11 +24,10 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from app.clients.identity import identity_of
 from app.clients.in_process import NO_MEMORY, load_native
 from editor_engine.errors import EngineError, OutOfMemoryError, ProtocolError
 from editor_engine.requests import CancelFlag
-from editor_engine.wire import error_to_json, event_to_json, identity_to_json, request_from_json
+from editor_engine.wire import error_to_json, event_to_json, identity_of, identity_to_json, request_from_json
 
 if TYPE_CHECKING:  # editor_engine.engine brings numpy and the native core: 0.15 s before the first word to the parent
     from editor_engine.engine import Engine
@@ -108,7 +107,7 @@ class EngineProcess:
     def _work(self, order: dict[str, Any], cancel: CancelFlag) -> Iterator[dict[str, Any]]:
         engine, model_id = self._engine()
         if order["do"] == "describe":
-            yield {"identity": identity_to_json(identity_of(engine, model_id))}
+            yield {"identity": identity_to_json(identity_of(engine.info, engine.notes, model_id))}
             return
         request = request_from_json(order.get("request"))
         if order["do"] == "count":

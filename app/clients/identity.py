@@ -4,30 +4,8 @@ Knows the records of both sides and nothing of how one reaches the other. Invari
 a child and through `redraft serve` differs in `reached` only.
 """
 
-from importlib.metadata import version
-from typing import TYPE_CHECKING
-
 from app.engine_client import EngineDescription
 from editor_engine.wire import EngineIdentity
-
-if TYPE_CHECKING:  # editor_engine.engine brings numpy and the native core: 0.15 s that `--help` must not pay
-    from editor_engine.engine import Engine
-
-
-def identity_of(engine: "Engine", model_id: str) -> EngineIdentity:
-    """The facts of an engine in this process."""
-    info = engine.info
-    return EngineIdentity(
-        version=version("redraft"),
-        contract_version=info.contract_version,
-        model_id=model_id,
-        sha256=info.sha256,
-        device=info.device,
-        threads=info.threads,
-        isa=info.isa,
-        context_length=info.context_length,
-        notes=engine.notes,
-    )
 
 
 def description_of(identity: EngineIdentity, reached: str, notes: tuple[str, ...] = ()) -> EngineDescription:

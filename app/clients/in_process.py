@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from app.clients.identity import description_of, identity_of
+from app.clients.identity import description_of
 from app.engine_client import EngineDescription, TokenCounts
 from app.errors import AppError, EngineUnreachableError, FileTooLongError, MemoryLimitError, ModelError
 from editor_engine.errors import (
@@ -23,6 +23,7 @@ from editor_engine.errors import (
 )
 from editor_engine.events import EngineEvent
 from editor_engine.requests import CancelFlag, CompletionRequest
+from editor_engine.wire import identity_of
 
 if TYPE_CHECKING:  # editor_engine.engine brings numpy and the native core: 0.15 s that `--help` must not pay
     from editor_engine.engine import Engine
@@ -73,7 +74,7 @@ class InProcessClient:
 
     async def describe(self) -> EngineDescription:
         return await self._run(
-            lambda engine, model_id: description_of(identity_of(engine, model_id), "in this process")
+            lambda engine, model_id: description_of(identity_of(engine.info, engine.notes, model_id), "in this process")
         )
 
     async def count(self, request: CompletionRequest) -> TokenCounts:

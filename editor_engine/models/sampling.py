@@ -46,7 +46,8 @@ def choose(logits: npt.NDArray[np.float32], sampling: Sampling, position: int) -
     if sampling.temperature <= 0.0:
         token = int(scores.argmax())
     else:
-        mass = np.cumsum(np.exp(scores / sampling.temperature))
+        with np.errstate(over="ignore"):  # next to 0, whatever is not the greatest is infinitely far from it
+            mass = np.cumsum(np.exp(scores / sampling.temperature))
         # A draw next to 1 may round up to the whole mass: the last token with any mass is meant then.
         last = int(np.searchsorted(mass, mass[-1], side="left"))
         token = min(int(np.searchsorted(mass, uniform(sampling.seed, position) * mass[-1], side="right")), last)

@@ -18,11 +18,11 @@ from starlette.responses import JSONResponse
 from editor_engine.server.answers import CompletionAnswer
 from editor_engine.server.chat_reply import ChatReply
 from editor_engine.server.chat_request import ChatBody
-from editor_engine.server.dispatcher import Dispatcher, ServedEngine
+from editor_engine.server.dispatcher import Dispatcher
 from editor_engine.server.faults import ServerFault
 from editor_engine.server.guard import answer
 from editor_engine.server.metrics import Metrics
-from editor_engine.wire import EngineIdentity, identity_to_json
+from editor_engine.wire import identity_of, identity_to_json
 
 
 @dataclass(frozen=True)
@@ -36,21 +36,6 @@ class Served:
     """Of the program."""
     started: int
     """Unix time, seconds."""
-
-    def identity(self, engine: ServedEngine) -> EngineIdentity:
-        """What a client compares before it trusts this server with its requests."""
-        info = engine.info
-        return EngineIdentity(
-            version=self.version,
-            contract_version=info.contract_version,
-            model_id=self.model_id,
-            sha256=info.sha256,
-            device=info.device,
-            threads=info.threads,
-            isa=info.isa,
-            context_length=info.context_length,
-            notes=engine.notes,
-        )
 
 
 class Counts(BaseModel):
@@ -136,12 +121,13 @@ def _add_facts(app: FastAPI, served: Served) -> None:
         """What the server is doing, and what its engine is (null while it loads)."""
         dispatcher = served.dispatcher
         engine, loading = dispatcher.engine, dispatcher.loading
+        identity = None if engine is None else identity_of(engine.info, engine.notes, served.model_id)
         return {
             "status": dispatcher.status.value,
             "loading": None if loading is None else {"done": loading[0], "total": loading[1]},
             "waiting": dispatcher.waiting,
             "version": served.version,
-            "engine": None if engine is None else identity_to_json(served.identity(engine)),
+            "engine": None if identity is None else identity_to_json(identity),
         }
 
     @app.get("/metrics", response_class=Response)

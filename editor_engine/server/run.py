@@ -70,7 +70,7 @@ class Hosting:
 def serve(options: ServeOptions, hosting: Hosting) -> Ending:
     """Serve until it is asked to stop or has been idle too long. Raises EngineError when it cannot begin.
 
-    On the main thread SIGTERM and SIGINT ask it to stop; a second one does not wait for what runs.
+    On the main thread SIGTERM, SIGHUP and SIGINT ask it to stop; a second one does not wait for what runs.
     """
     with listening(options) as sockets, contextlib.closing(EventLog(hosting.log)) as log, _uvicorn_into(log):
         return asyncio.run(_Server(options, hosting, log).run(sockets))
@@ -97,6 +97,8 @@ class _Server:
         loop.set_exception_handler(lambda _, context: self._log.fault(context.get("exception") or Exception()))
         if threading.current_thread() is threading.main_thread():  # Python lets no other thread have signals
             loop.add_signal_handler(signal.SIGTERM, self._end, Ending.TERMINATED)
+            if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup means to outlive the terminal
+                loop.add_signal_handler(signal.SIGHUP, self._end, Ending.TERMINATED)
             loop.add_signal_handler(signal.SIGINT, self._end, Ending.INTERRUPTED)
         engine = asyncio.create_task(self._dispatcher.run())
         http = asyncio.create_task(self._web.serve(sockets))

@@ -23,6 +23,7 @@ from editor_engine.events import (
     Stats,
     Text,
 )
+from editor_engine.models.target import ModelInfo
 from editor_engine.requests import CompletionRequest, Message
 
 COUNT = st.integers(min_value=-(2**70), max_value=2**70)
@@ -104,7 +105,9 @@ def test_the_extension_and_the_chat_fields_are_the_whole_request(request: Comple
 
 
 def test_an_identity_comes_back_equal() -> None:
-    identity = wire.EngineIdentity("0.1.0", 1, "tiny", "0" * 64, "cpu", 2, "avx2", 512, ("A note.",))
+    info = ModelInfo("Tiny", "llama", "0" * 64, 300, 512, "cpu", 2, "avx2", 1)
+    identity = wire.identity_of(info, ("A note.",), "tiny")
+    assert (identity.model_id, identity.threads, identity.contract_version) == ("tiny", 2, 1)
     data = over_the_wire(wire.identity_to_json(identity))
     assert wire.identity_from_json(data) == identity
     assert wire.identity_from_json({**data, "of_a_later_version": 1}) == identity

@@ -42,8 +42,14 @@ class LoadedModel:
     """Sentences for the user: what works, but slower or other than wished."""
 
 
-def load_native(config: EngineConfig, available: Callable[[], int | None] = available_bytes) -> LoadedModel:
+def load_native(
+    config: EngineConfig,
+    available: Callable[[], int | None] = available_bytes,
+    on_packed: Callable[[int, int], None] = lambda done, total: None,
+) -> LoadedModel:
     """Load the GGUF file of `config`; `available` says how many bytes of memory may be taken (None: unknown).
+
+    `on_packed` is told (matrices packed, matrices) when they are not in the cache yet, which takes seconds.
 
     Raises ModelMissingError, ModelFileError, UnsupportedModelError, OutOfMemoryError, RequestError.
     """
@@ -57,13 +63,15 @@ def load_native(config: EngineConfig, available: Callable[[], int | None] = avai
     threads = config.threads or default_threads()
     sha256 = file_sha256(file.path, file.status, file.content, model_cache_dir() / "hashes")
     folder = model_cache_dir() / sha256
-    packed = packed_weights(
-        folder,
-        sha256,
-        kernels.LAYOUT_VERSION,
-        [_matrix(checkpoint, name) for name in checkpoint.linears],
-        lambda matrix: _pack(matrix, threads),
-    )
+    matrices = [_matrix(checkpoint, name) for name in checkpoint.linears]
+    numbers = {matrix.name: number for number, matrix in enumerate(matrices, start=1)}
+
+    def pack(matrix: Matrix) -> npt.NDArray[np.uint8]:
+        data = _pack(matrix, threads)
+        on_packed(numbers[matrix.name], len(matrices))
+        return data
+
+    packed = packed_weights(folder, sha256, kernels.LAYOUT_VERSION, matrices, pack)
     core = kernels.Model(
         _shape(checkpoint, context), _tensors(checkpoint, packed.tensors), threads=threads, isa=config.isa
     )

@@ -49,3 +49,9 @@ def test_a_draw_belongs_to_its_key() -> None:
     assert len(set(draws.values())) == 25
     assert all(uniform(*key) == draw and 0 <= draw < 1 for key, draw in draws.items())
     assert uniform(1234, 5678) == 0.6025984725322118
+
+
+@pytest.mark.parametrize("temperature", [5e-324, 1e-310, 1e-9])
+def test_a_temperature_next_to_0_takes_the_greatest(temperature: float) -> None:
+    logits = np.array([1.0, 3.0, 2.5, -1e30], dtype=np.float32)
+    assert {choose(logits, Sampling(temperature, seed), 0).token for seed in range(20)} == {1}

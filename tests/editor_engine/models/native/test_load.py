@@ -138,6 +138,15 @@ def test_cache_is_used_and_rebuilt_with_the_same_bits(tmp_path: Path) -> None:
         assert packed.read_bytes()[-6000:] == whole[-6000:]
 
 
+def test_packing_is_told_step_by_step_and_only_when_it_happens(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    path = write_tiny(tmp_path / "tiny.gguf")
+    for _ in range(2):
+        load_native(EngineConfig(path, threads=1), on_packed=lambda done, total: told.append((done, total)))
+    assert told == [(number, len(told)) for number in range(1, len(told) + 1)]
+    assert told
+
+
 def test_a_cache_that_cannot_be_written_is_a_note(tmp_path: Path) -> None:
     path = write_tiny(tmp_path / "tiny.gguf")
     right = scores(path)
