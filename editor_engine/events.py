@@ -123,6 +123,8 @@ class Stats:
     peak_rss_bytes: int | None = None
     mean_logprob: float | None = None
     """Mean log-likelihood of the output under the model, nats per token; None where logits were not scored."""
+    prediction: tuple[int, int] | None = None
+    """Tokens of the source, sent as a prediction, that the server says it used, and did not use; not an acceptance."""
 
     @property
     def acceptance(self) -> float | None:

@@ -17,6 +17,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
+from app.settings import ENGINE_KEY
+
 MOST_LINE_BYTES = 16 << 20
 """An answer is never this long: the longest has the token ids of a whole reply."""
 
@@ -55,7 +57,7 @@ class ChildPipe:
         self._death: Death | None = None
         self._ended_because: str | None = None
         self._outbox: SimpleQueue[bytes | None] = SimpleQueue()  # reentrant: a signal handler may cancel
-        environment = {name: value for name, value in os.environ.items() if name != "REDRAFT_ENGINE_KEY"}
+        environment = {name: value for name, value in os.environ.items() if name != ENGINE_KEY}
         with _open_log(log) as stderr:
             self._process = subprocess.Popen(
                 command,

@@ -1,22 +1,36 @@
 """Which engine serves: the one named, else one that runs already and is just the right one, else one of our own.
 
-    > this process, or a child of it
+    --engine URL > REDRAFT_ENGINE_URL > `engine.url` in the settings (`load_settings` orders the last two)
+    > a running `redraft serve` on the default socket > this process, or a child of it
 
-Knows no engine. Invariant: a running server is taken only where its output is what an engine of this process would say:
-same program version, same arithmetic, same model file.
+Knows no engine. Invariant: a running server is taken unasked only where its output is what an engine of this process
+would say: same program version, same arithmetic, same model file.
 """
 
+import http.client
+import json
+import os
+import socket
+import stat
 from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
 
-from app.clients.child import ChildClient
-from app.clients.in_process import native_client
+from app.clients import in_process
 from app.engine_client import EngineClient
 from app.settings import Settings
+from editor_engine.config import socket_path
+from editor_engine.errors import EngineError
+from editor_engine.wire import EngineIdentity, identity_from_json
+
+PROBE_S = 1.0
+"""A server that does not say what it is by then is passed over."""
 
 
 def choose(
     settings: Settings,
     *,
+    engine: str | None = None,
     model: str | None = None,
     threads: int | None = None,
     child: bool = False,
@@ -26,13 +40,65 @@ def choose(
 
     Args:
         settings: what holds where an option was not given.
-        model: `--model`: catalogue id or path of a GGUF file.
+        engine: `--engine`: address of another engine.
+        model: `--model`: catalogue id or path of a GGUF file; with another engine, the model as that one names it.
         threads: `--threads`.
-        child: for front ends that must keep painting: the engine gets a process of its own.
+        child: for front ends that must keep painting: an engine of our own gets a process of its own.
         on_note: hears, on another thread, how a child's loading goes and why it was started again.
+
+    Raises UsageError for an address that is none.
     """
+    if place := engine or settings.engine_url:
+        return _http(place, model or settings.engine_model)
     model = model or settings.model
     threads = settings.threads if threads is None else threads
     if child:
+        from app.clients.child import ChildClient  # what starts processes: of no use to an `edit`
+
         return ChildClient(model, threads, on_note=on_note)
-    return native_client(model, threads)
+    identity = running_server(socket_path())
+    if identity is not None and _is_wanted(identity, model):
+        return _http(f"unix:{socket_path()}", identity.model_id)
+    return in_process.native_client(model, threads)
+
+
+def running_server(path: Path) -> EngineIdentity | None:
+    """What a `redraft serve` that is ready on this socket says it is; None where there is none that is ours."""
+    try:
+        folder, found = path.parent.lstat(), path.lstat()
+        ours = folder.st_uid == found.st_uid == os.geteuid()
+        if not ours or not stat.S_ISSOCK(found.st_mode) or stat.S_IMODE(folder.st_mode) & 0o077:
+            return None
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(PROBE_S)
+            sock.connect(os.fspath(path))
+            connection = http.client.HTTPConnection("localhost", timeout=PROBE_S)
+            connection.sock = sock
+            connection.request("GET", "/health", headers={"connection": "close"})
+            health = json.loads(connection.getresponse().read(1 << 20))
+        return identity_from_json(health["engine"]) if health.get("engine") else None
+    except (OSError, http.client.HTTPException, ValueError, KeyError, AttributeError, EngineError):
+        return None  # nothing there, left by a server that was killed, loading, or another program: we run our own
+
+
+def _is_wanted(identity: EngineIdentity, model: str | None) -> bool:
+    if identity.version != version("redraft"):
+        return False
+    # Both cost their import (0.2 s), paid only where a server of this version runs.
+    from editor_engine.kernels import CONTRACT_VERSION
+    from editor_engine.store.installed import locate
+
+    if identity.contract_version != CONTRACT_VERSION:
+        return False
+    try:
+        return locate(model).sha256 == identity.sha256
+    except EngineError:  # an engine of our own will say what is wrong with the model
+        return False
+
+
+def _http(address: str, model: str | None) -> EngineClient:
+    # The HTTP library costs 0.2 s that an engine of our own must not pay.
+    from app.clients.http import http_client
+    from app.clients.place import parse_place
+
+    return http_client(parse_place(address), model)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from app.editing.checks import CheckReport, run_checks
 from app.editing.diff import Hunk, make_hunks
 from app.editing.document import Document
-from app.editing.extract import extract_reply
+from app.editing.extract import extract_fenced, extract_reply
 from app.editing.language import Language, detect_language
 from app.editing.live import LiveDiff
 from app.editing.prompt import Budget, ContextFile, EditPrompt, build_prompt
@@ -24,8 +24,8 @@ from app.editing.region import Region, region_of_lines, region_of_symbol
 from app.editing.result import Result, make_result
 from app.editing.review import Review
 from app.engine_client import EngineClient, EngineDescription
-from app.errors import EngineUnreachableError, UnchangedError, UsageError
-from editor_engine.events import EngineEvent, Finished, Stats, Text
+from app.errors import EngineUnreachableError, RegionError, UnchangedError, UsageError
+from editor_engine.events import EngineEvent, Finished, FinishReason, Stats, Text
 from editor_engine.requests import CancelFlag
 
 
@@ -100,6 +100,11 @@ async def plan_edit(document: Document, order: EditOrder, client: EngineClient) 
     region = _region(document, order, language)
     prompt = build_prompt(document.lines, order.instruction, language, region, order.context)
     engine = await client.describe()
+    if region is not None and not engine.capabilities.region:
+        raise RegionError(
+            f"A part of a file cannot be edited by {engine.reached}: it does not let us open its reply. Leave out "
+            "--lines and --symbol, or use another engine."
+        )
     counts = await client.count(prompt.request(0))
     budget = Budget(counts.prompt, counts.source, engine.context_length, counts.estimated)
     budget.check(region is not None)
@@ -136,13 +141,20 @@ async def run_edit(
         raise EngineUnreachableError("The engine ended its answer without saying why; nothing was changed.")
     yield Replied(finished.stats)
 
-    source = plan.document.lines
-    lines = extract_reply("".join(text), finished.reason, plan.prompt, source, plan.language)
+    lines = _extracted(plan, "".join(text), finished.reason)
     result = make_result(plan.document, "".join(f"{line}\n" for line in lines), live.locked, live.pins)
     hunks = make_hunks(result)
     if not hunks:
         raise UnchangedError("No change needed: the model's file is the same, byte for byte.")
     yield Proposal(plan, result, hunks, check_result(plan, result), finished.stats)
+
+
+def _extracted(plan: EditPlan, text: str, reason: FinishReason) -> list[str]:
+    """The new file's lines."""
+    source = plan.document.lines
+    if not plan.engine.capabilities.prefill:
+        return extract_fenced(text, reason, source, plan.language)
+    return extract_reply(text, reason, plan.prompt, source, plan.language)
 
 
 def live_diff(plan: EditPlan) -> LiveDiff:

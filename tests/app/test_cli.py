@@ -52,7 +52,7 @@ def test_help_offers_what_is_there_and_nothing_else(capfd: pytest.CaptureFixture
     for name in COMMANDS:
         assert main([name, "--help"]) == 0
     offered = capfd.readouterr().out
-    for later in ("--engine", "--draft-model", "--fidelity", "--prove"):
+    for later in ("--draft-model", "--fidelity"):
         assert later not in offered
 
 

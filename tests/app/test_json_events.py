@@ -29,7 +29,7 @@ FIELDS = {
 STATS = {
     *("prompt_tokens", "cached_tokens", "output_tokens", "ttft_s", "prefill_tok_s", "decode_tok_s", "wall_s"),
     *("passes", "drafted", "accepted", "acceptance", "tokens_per_pass", "copied_share", "policy_tokens"),
-    *("by_drafter", "by_provenance", "drafter_s", "peak_rss_bytes", "mean_logprob"),
+    *("by_drafter", "by_provenance", "drafter_s", "prediction", "peak_rss_bytes", "mean_logprob"),
 }
 
 

@@ -17,6 +17,10 @@ EVERY_KEY = """
 model = "qwen2.5-coder-0.5b"
 threads = 3
 
+[engine]
+url = "http://localhost:8000/v1"
+model = "served"
+
 [models]
 from_index = true
 
@@ -51,7 +55,8 @@ def test_nothing_set_gives_the_defaults(tmp_path: Path) -> None:
 
 
 def test_the_file_sets_every_key(tmp_path: Path) -> None:
-    expected = Settings("qwen2.5-coder-0.5b", 3, True, True, False, "light", "256", True, False)
+    url, model = "http://localhost:8000/v1", "served"
+    expected = Settings("qwen2.5-coder-0.5b", 3, url, model, True, True, False, "light", "256", True, False)
     assert settings(tmp_path, EVERY_KEY) == expected
 
 
@@ -61,6 +66,8 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
         EVERY_KEY,
         REDRAFT_MODEL="/models/other.gguf",
         REDRAFT_THREADS="0",
+        REDRAFT_ENGINE_URL="unix:/run/serve.sock",
+        REDRAFT_ENGINE_MODEL="other",
         REDRAFT_FROM_INDEX="no",
         REDRAFT_STRICT="False",
         REDRAFT_DRAFT="1",
@@ -69,7 +76,13 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
         REDRAFT_REDUCED_MOTION="0",
         REDRAFT_MOUSE="true",
     )
-    assert found == Settings("/models/other.gguf", 0, False, False, True, "dark", "16", False, True)
+    engine = ("unix:/run/serve.sock", "other")
+    assert found == Settings("/models/other.gguf", 0, *engine, False, False, True, "dark", "16", False, True)
+
+
+def test_a_key_is_not_a_setting(tmp_path: Path) -> None:
+    sentence = refusal(tmp_path, '[engine]\nkey = "sk-1"\n')
+    assert ENGINE_KEY in sentence and "sk-1" not in sentence
 
 
 def test_every_value_is_explained(tmp_path: Path) -> None:
@@ -86,8 +99,9 @@ def test_every_value_is_explained(tmp_path: Path) -> None:
 def test_the_template_sets_nothing_and_names_every_key(tmp_path: Path) -> None:
     template = settings_template()
     assert settings(tmp_path, template) == Settings()
-    bare = re.sub(r"(?m)^# (\w+ = )", r"\1", template).replace('model = ""', 'model = "m"')
-    assert settings(tmp_path, bare) == Settings(model="m", keys={"retry": "ctrl+r f5"})
+    bare = re.sub(r"(?m)^# (\w+ = )", r"\1", template).replace('= ""', '= "m"')
+    expected = Settings(model="m", engine_url="m", engine_model="m", keys={"retry": "ctrl+r f5"})
+    assert settings(tmp_path, bare) == expected
     assert all(setting.variable in template for setting in explain_settings(tmp_path / "none", {}))
 
 
