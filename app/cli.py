@@ -5,6 +5,7 @@ user; what was not foreseen is one sentence and a report file.
 """
 
 import contextlib
+import difflib
 import importlib
 import os
 import sys
@@ -22,7 +23,7 @@ COMMANDS = {
     "undo": ("app.history_command:undo", "Take back the newest applied edit."),
     "redo": ("app.history_command:redo", "Apply an undone edit again."),
     "history": ("app.history_command:history", "List applied edits."),
-    "bench": ("app.bench_command:bench", "Measure speed: prefill, plain, peers, edit, replay."),
+    "bench": ("app.bench_command:bench", "Measure speed: prefill, plain, peers, edit, replay, server."),
     "verify": ("app.verify_command:verify", "Prove that drafting changes nothing; print the token hash."),
     "serve": ("app.serve_command:serve", "Serve the engine to OpenAI-compatible clients."),
     "models": ("app.models_command:models", "List, pull, verify, import and remove model weights."),
@@ -39,6 +40,9 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0] not in COMMANDS and args[0] not in _EVERYWHERE):
+            if args and not args[0].startswith("-") and not os.path.lexists(args[0]):
+                for meant in difflib.get_close_matches(args[0], COMMANDS, n=1, cutoff=0.7):
+                    raise click.UsageError(f"There is no command or file {args[0]!r}; did you mean `redraft {meant}`?")
             args = [_UI, *args]
         return super().parse_args(ctx, args)
 
@@ -56,9 +60,15 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             listed = [(name, text) for name, (_, text) in COMMANDS.items()]
-            formatter.write_dl(
-                [(_UI, "The terminal UI, with this file; `redraft -- --help` has its options."), *listed]
-            )
+            formatter.write_dl([(_UI, "The terminal UI: edit a file, watch it happen, review, apply."), *listed])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        command = self.get_command(ctx, _UI)
+        assert command is not None
+        with formatter.section("Options of the terminal UI"):
+            records = [option.get_help_record(ctx) for option in command.params if isinstance(option, click.Option)]
+            formatter.write_dl([record for record in records if record is not None])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

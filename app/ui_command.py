@@ -36,9 +36,12 @@ def ui(
         return _plain(file, model, threads, encoding, no_draft, strict)
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # textual paints on stderr
         raise UsageError("The terminal UI needs a terminal; --plain and `redraft edit FILE -i TEXT` work without one.")
+    from app.editing.document import open_document
     from app.settings import load_settings
     from app.tui.look import choose_look, tell_textual
 
+    if file is not None:
+        open_document(file, encoding)  # what cannot be opened is said where the user is, not on a screen of its own
     settings = load_settings()
     look = choose_look(settings, os.environ)
     tell_textual(look, os.environ)

@@ -1,0 +1,66 @@
+"""`redraft [FILE]`: what starts the terminal UI, what stops it before it starts, and how it ends."""
+
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from app.errors import ExitCode
+from app.paths import settings_file
+from tests.support.command_line import run_command
+from tests.support.terminal import in_terminal
+
+
+def test_without_a_terminal_the_ways_that_need_none_are_named(file: Path) -> None:
+    for arguments in ((), ("sums.py",), ("--model", "x", "sums.py")):
+        ran = run_command(file.parent, *arguments)
+        assert ran.code == ExitCode.USAGE and ran.out == b""
+        assert "needs a terminal" in ran.err and "redraft edit FILE -i TEXT" in ran.err
+        assert "textual" not in ran.modules
+
+
+def test_a_command_that_is_mistyped_is_no_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eidt", "sums.py"]) == ExitCode.USAGE
+    assert "did you mean `redraft edit`?" in capsys.readouterr().err
+    file.with_name("eidt").write_text("x\n")
+    assert main(["eidt"]) == ExitCode.USAGE
+    assert "needs a terminal" in capsys.readouterr().err
+
+
+def test_two_files_are_one_too_many(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sums.py", "other.py"]) == ExitCode.USAGE
+    assert "unexpected extra argument" in capsys.readouterr().err
+
+
+def test_help_has_the_options_of_the_ui(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    said = capsys.readouterr().out
+    assert "[FILE]" in said and "Options of the terminal UI:" in said and "--no-mouse" in said
+
+
+def test_a_file_that_cannot_be_opened_is_said_before_the_screen(file: Path) -> None:
+    with in_terminal(["missing.py"], file.parent) as terminal:
+        assert terminal.end() == ExitCode.FILE
+        assert "redraft: missing.py does not exist." in terminal.text
+        assert b"\x1b[?1049h" not in terminal.painted
+
+
+def test_keys_that_make_no_sense_are_said_before_the_screen(file: Path) -> None:
+    settings_file().parent.mkdir(parents=True)
+    settings_file().write_text('[keys]\nretry = "f6"\n')
+    with in_terminal(["sums.py"], file.parent) as terminal:
+        assert terminal.end() == ExitCode.USAGE
+        assert "keys.retry: f6 is the key of next_pane already" in terminal.text
+        assert b"\x1b[?1049h" not in terminal.painted
+
+
+def test_the_ui_in_a_terminal_without_a_model(file: Path) -> None:
+    """The file is there, the engine is not, and it says so; the terminal is as it was afterwards."""
+    with in_terminal(["--no-mouse", "sums.py"], file.parent) as terminal:
+        terminal.until("spread")
+        terminal.until("no engine")
+        assert b"\x1b[?1000h" not in terminal.painted
+        terminal.press("\x11")  # ctrl+q
+        assert terminal.end() == ExitCode.OK
+        assert b"\x1b[?1049h" in terminal.painted and b"\x1b[?1049l" in terminal.painted
+        assert "Traceback" not in terminal.text
