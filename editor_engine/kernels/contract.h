@@ -15,6 +15,7 @@ constexpr int kLanes = 8;           // virtual lanes of every sum over fp32
 constexpr int kBlock = 32;          // inputs that share one activation scale
 constexpr int kColumns = 8;         // output columns of one packed group
 constexpr int kKeyBlock = 64;       // keys walked together by attention; no bit depends on it
+constexpr int kQueryTile = 6;       // queries that vector variants score together; no bit depends on it
 constexpr int kQueryWork = 24;      // floats that attention keeps per query, beside the query itself
 
 // The first eight can be packed for `linear`; all can be an embedding.

@@ -11,7 +11,7 @@ namespace redraft {
 namespace {
 
 constexpr std::int64_t kMostQueries = 60; // of a task
-constexpr std::int64_t kScoreBytes = 2 << 20;
+constexpr std::int64_t kScoreBytes = 1 << 20;
 constexpr std::int64_t kLeastQueries = 24; // of a task cut for its scores, however long the context
 constexpr std::int64_t kScorePad = 16;     // floats; rows of scores must not all begin at the same place of a page
 
@@ -20,15 +20,14 @@ std::size_t bytes_of(std::int64_t floats) { return static_cast<std::size_t>(floa
 std::int64_t score_stride(std::int64_t keys) { return round_up(keys, kKeyBlock) + kScorePad; }
 
 std::int64_t most_queries(std::int64_t keys) {
-    return std::clamp(kScoreBytes / static_cast<std::int64_t>(bytes_of(score_stride(keys))), kLeastQueries,
-                      kMostQueries);
+    const std::int64_t fitting = kScoreBytes / static_cast<std::int64_t>(bytes_of(score_stride(keys)));
+    return std::clamp(fitting / kQueryTile * kQueryTile, kLeastQueries, kMostQueries);
 }
 
-// Queries of a task, as even as can be, and at least a task for every worker.
+// Queries of a task: whole tiles when there are many, else a task for every worker.
 std::int64_t queries_per_task(std::int64_t queries, std::int64_t kv_heads, std::int64_t keys, std::int64_t threads) {
-    const std::int64_t most = most_queries(keys);
-    const std::int64_t parts = std::max((queries + most - 1) / most, (threads + kv_heads - 1) / kv_heads);
-    return (queries + parts - 1) / parts;
+    const std::int64_t share = (threads + kv_heads - 1) / kv_heads; // of a head
+    return std::min(most_queries(keys), (queries + share - 1) / share);
 }
 
 std::int64_t most_scores(std::int64_t context) {

@@ -17,13 +17,12 @@ namespace redraft {
 
 namespace {
 
-constexpr int kTileQueries = 6;
 constexpr int kTileVectors = 2;
 
 constexpr std::int64_t lesser(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 constexpr std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Up to kTileQueries queries of a call that are worked on together.
+// Up to kQueryTile queries of a call that are worked on together.
 struct Tile {
     const AttentionQuery* queries;
     int first; // index of the first in the call
@@ -192,6 +191,12 @@ void add_tile(const AttentionCall& call, const Tile& tile, std::int64_t first, c
         ahead.fetch();
         Floats::add_lanes(work.lanes + (tile.first + i) * kLanes, terms + i * kKeyBlock, keys);
     }
+    for (int i = 0; i < queries; ++i) { // the next tile's scores: more rows than the processor follows by itself
+        const float* scores = call.scores + (tile.first + queries + i) * call.score_stride + first;
+        for (std::int64_t j = 0; j < kKeyBlock; j += 16) {
+            __builtin_prefetch(scores + j);
+        }
+    }
     using Narrow = typename Floats::Narrow;
     constexpr int kStep = kTileVectors * Floats::kWidth;
     int d = 0;
@@ -206,7 +211,7 @@ void add_tile(const AttentionCall& call, const Tile& tile, std::int64_t first, c
 }
 
 // work<queries>() of the tile's own number of them
-template <typename Work, int queries = kTileQueries> void by_size(int count, const Work& work) {
+template <typename Work, int queries = kQueryTile> void by_size(int count, const Work& work) {
     if constexpr (queries > 0) {
         if (count == queries) {
             work.template operator()<queries>();
@@ -218,7 +223,7 @@ template <typename Work, int queries = kTileQueries> void by_size(int count, con
 
 // Calls work(tile) for all queries in tiles of nearly one size.
 template <typename Each> void each_tile(const AttentionCall& call, const Each& each) {
-    const int tiles = (call.count + kTileQueries - 1) / kTileQueries;
+    const int tiles = (call.count + kQueryTile - 1) / kQueryTile;
     for (int t = 0, first = 0; t < tiles; ++t) {
         const int count = call.count / tiles + (t < call.count % tiles ? 1 : 0);
         Tile tile{call.queries + first, first, count, 0};
@@ -250,7 +255,7 @@ template <typename Floats> void widen_values(const std::uint16_t* halves, std::i
 inline Ahead block_after(const AttentionCall& call, const std::uint16_t* halves, std::int64_t first, std::int64_t most) {
     const std::int64_t next = first + kKeyBlock;
     const std::int64_t keys = next < most ? lesser(most - next, kKeyBlock) : 0;
-    return {halves + next * call.head_dim, keys * call.head_dim, 12 * ((call.count + kTileQueries - 1) / kTileQueries)};
+    return {halves + next * call.head_dim, keys * call.head_dim, 12 * ((call.count + kQueryTile - 1) / kQueryTile)};
 }
 
 template <typename Floats> void tiled_attention(const AttentionCall& call, float scaling) {
