@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # what reaches an engine need not be imported to print help
 @click.argument("file", required=False)
 @click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
 @click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
+@click.option("--engine", metavar="URL", help="Address of another engine, as http://localhost:8000/v1 or unix:SOCKET.")
 @click.option("--encoding", metavar="NAME", help="How the file is encoded, where it is not UTF-8 or UTF-16.")
 @click.option("--no-draft", is_flag=True, default=None, help="Decode plainly: the same output, slower.")
 @click.option("--strict", is_flag=True, default=None, help="New syntax errors block.")
@@ -25,6 +26,7 @@ def ui(
     file: str | None,
     model: str | None,
     threads: int | None,
+    engine: str | None,
     encoding: str | None,
     no_draft: bool | None,
     strict: bool | None,
@@ -33,7 +35,7 @@ def ui(
 ) -> int:
     """Edit FILE in the terminal UI; without FILE, choose one there."""
     if plain:
-        return _plain(file, model, threads, encoding, no_draft, strict)
+        return _plain(file, model, threads, engine, encoding, no_draft, strict)
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # textual paints on stderr
         raise UsageError("The terminal UI needs a terminal; --plain and `redraft edit FILE -i TEXT` work without one.")
     from app.editing.document import open_document
@@ -52,7 +54,12 @@ def ui(
         from app.clients.choose import choose
 
         return choose(
-            settings, model=chosen or model, threads=threads, child=True, on_note=lambda note: app.engine_note(note)
+            settings,
+            engine=engine if chosen is None else None,
+            model=chosen or model,
+            threads=threads,
+            child=True,
+            on_note=lambda note: app.engine_note(note),
         )
 
     options = UiOptions(
@@ -72,6 +79,7 @@ def _plain(
     file: str | None,
     model: str | None,
     threads: int | None,
+    engine: str | None,
     encoding: str | None,
     no_draft: bool | None,
     strict: bool | None,
@@ -90,4 +98,4 @@ def _plain(
         draft=settings.draft if no_draft is None else not no_draft,
         strict=settings.strict if strict is None else strict,
     )
-    return plain_session(options, choose(settings, model=model, threads=threads), standard_streams())
+    return plain_session(options, choose(settings, engine=engine, model=model, threads=threads), standard_streams())

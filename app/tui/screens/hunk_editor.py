@@ -12,9 +12,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
 from app.terminal_text import visible
+from app.tui.widgets.text_field import TextField
 
 
 def can_edit_in_place(lines: Sequence[str]) -> bool:
@@ -38,15 +39,15 @@ class HunkEditor(ModalScreen[list[str] | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog hunk-editor"):
             yield Static(Text(visible(f"{self._title}: ctrl+s takes it, escape leaves it as it was.")))
-            area = TextArea("\n".join(self._lines), show_line_numbers=False, soft_wrap=False, tab_behavior="indent")
+            area = TextField("\n".join(self._lines), show_line_numbers=False, soft_wrap=False, tab_behavior="indent")
             area.indent_type = "tabs" if any(line.startswith("\t") for line in self._lines) else "spaces"
             yield area
 
     def on_mount(self) -> None:
-        self.query_one(TextArea).focus()
+        self.query_one(TextField).focus()
 
     def action_save(self) -> None:
-        document = self.query_one(TextArea).document
+        document = self.query_one(TextField).document
         lines = [document.get_line(number) for number in range(document.line_count)]
         # One empty line is what a widget without any text has.
         edited = [] if lines == [""] and self._lines != [""] else lines

@@ -8,15 +8,15 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import BindingType
-from textual.widgets import TextArea
 
 from app.tui.actions import ACTIONS, Place, bindings
 from app.tui.messages import EditorWanted, InstructionChanged, InstructionGiven
+from app.tui.widgets.text_field import TextField
 
 _OWN = {action.id for action in ACTIONS if action.place is Place.INSTRUCTION}
 
 
-class InstructionBox(TextArea):
+class InstructionBox(TextField):
     """A few lines of plain words; enter runs them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.INSTRUCTION)]

@@ -67,10 +67,10 @@ def _pieces(status: Status) -> list[tuple[int, str]]:
     speed = figures.tok_s
     return [
         (-1, status.state),
-        (5, status.forecast),
+        (3, status.forecast),
         (1, "- tok/s" if speed is None else f"{speed:.1f} tok/s"),
-        (3, "" if figures.acceptance is None else f"accepted {figures.acceptance:.0%}"),
-        (4, "" if figures.copied_share is None else f"copied {figures.copied_share:.0%}"),
+        (4, "" if figures.acceptance is None else f"accepted {figures.acceptance:.0%}"),
+        (5, "" if figures.copied_share is None else f"copied {figures.copied_share:.0%}"),
         (7, f"{figures.passes} passes" if figures.passes else ""),
         (6, f"{figures.elapsed_s:.1f} s" if figures.elapsed_s else ""),
         (2, "" if status.decided is None else f"{status.decided[0]} of {status.decided[1]} decided"),

@@ -42,7 +42,7 @@ def test_state_speed_and_badge_stay_longest(width: int) -> None:
         assert cell_len(text) <= width
         assert "75.0 tok/s" in pieces and pieces[-1] == "exact"
     if width >= 80:
-        assert "accepted 89%" in pieces and "1 of 4 decided" in pieces and "copied 88%" in pieces
+        assert "accepted 89%" in pieces and "1 of 4 decided" in pieces and "40%, 3 s left" in pieces
 
 
 def test_a_model_id_is_text() -> None:
