@@ -57,7 +57,8 @@ class StoredProposal:
     """What is known of a proposal without opening its versions."""
 
     id: str
-    """Twelve hexadecimal digits, from path, base and instruction: the same work is stored once."""
+    """Twelve hexadecimal digits, six from the path and six from base and instruction: the same work is stored once, and
+    the proposals of a file are found by name."""
     path: str
     """Absolute, links resolved."""
     instruction: str
@@ -175,8 +176,11 @@ class ProposalStore:
 
     def drop_for(self, path: str, *, but: str = "") -> None:
         """Remove every proposal for a file, except one."""
-        for stored in self.entries():
-            if stored.path == path and stored.id != but:
+        for match in self._names():
+            if match["id"] == but or not match["id"].startswith(_path_part(path)):
+                continue
+            stored = self._header(self.folder / match.group())
+            if stored is not None and stored.path == path:
                 self.drop(stored.id)
 
     def expire(self) -> int:
@@ -245,8 +249,12 @@ class ProposalStore:
 
 
 def _id(path: str, base_sha256: str, instruction: str) -> str:
-    said = "\0".join((path, base_sha256, instruction))
-    return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    said = "\0".join((base_sha256, instruction))
+    return _path_part(path) + hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+
+
+def _path_part(path: str) -> str:
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:6]
 
 
 def _hunks(stored: StoredProposal, document: Document, layout: Any, new: bytes) -> tuple[Hunk, ...]:

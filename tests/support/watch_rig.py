@@ -26,7 +26,7 @@ from tests.support.scripted_client import ScriptedClient, prompt_tokens, tokens_
 
 Event = TypeVar("Event", bound=WatchEvent)
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 20.0
 """A watch that does not do what a test waits for fails it after so long."""
 
 
@@ -38,6 +38,8 @@ class StillPace(Pace):
         self._now = 1000.0
         self.turned = asyncio.Event()
         """Set whenever the watch has nothing more to do."""
+        self.stirred = asyncio.Event()
+        """Set whenever anything has happened that a test may wait for."""
 
     def now(self) -> float:
         return self._now
@@ -48,6 +50,7 @@ class StillPace(Pace):
 
     async def wait(self, seconds: float | None) -> None:
         self.turned.set()
+        self.stirred.set()
         if seconds is None or seconds > 0:
             await super().wait(None)
 
@@ -77,11 +80,14 @@ class WatchClient(ScriptedClient):
     warmed: list[CompletionRequest] = field(default_factory=list)
     held: bool = False
     """While true, no edit gets further than its start, unless it is cancelled."""
+    on_step: Callable[[], None] = bool
+    """Called at every event of a completion."""
 
     async def complete(self, request: CompletionRequest, cancel: CancelFlag) -> AsyncGenerator[EngineEvent, None]:
         if request.max_tokens:
             async with aclosing(super().complete(request, cancel)) as events:
                 async for event in events:
+                    self.on_step()
                     yield event
                     while self.held and not cancel.is_set():
                         await asyncio.sleep(0)
@@ -117,16 +123,14 @@ class Rig:
         return [event for event in self.events if isinstance(event, kind)]
 
     async def until(self, happened: Callable[[], bool]) -> None:
-        """Wait, turn by turn, without moving the clock."""
+        """Let everything else go on until something has happened, without moving the clock."""
         async with asyncio.timeout(_PATIENCE_S):
             while not happened():
                 if self.running.done():
                     self.running.result()
                     raise AssertionError("the watch has ended")
-                self.pace.turned.clear()
-                turned = asyncio.ensure_future(self.pace.turned.wait())
-                await asyncio.wait([turned, self.running], return_when=asyncio.FIRST_COMPLETED)
-                turned.cancel()
+                await self.pace.stirred.wait()
+                self.pace.stirred.clear()
 
     async def heard(self) -> None:
         """Every event of what was done so far has been taken in."""
@@ -186,11 +190,19 @@ async def watching(
         sources.append(source(wake))
         return sources[-1]
 
-    watcher = Watcher(given, client, store, journal, events.append, pace, listening)
+    def listen(event: WatchEvent) -> None:
+        events.append(event)
+        pace.stirred.set()
+
+    client.on_step = pace.stirred.set
+    watcher = Watcher(given, client, store, journal, listen, pace, listening)
     heard = sources[0] if sources else None
-    rig = Rig(root, watcher, client, pace, store, journal, heard, events, asyncio.ensure_future(watcher.run()))
+    running = asyncio.ensure_future(watcher.run())
+    running.add_done_callback(lambda _: pace.stirred.set())
+    rig = Rig(root, watcher, client, pace, store, journal, heard, events, running)
     try:
         if wait:
+            await rig.until(pace.turned.is_set)
             await rig.idle()
         yield rig
     finally:
