@@ -78,15 +78,14 @@ def resumed_turns(saved: SavedSession) -> Turns:
 
 def standing(saved: SavedSession) -> tuple[Standing, str]:
     """How the file is today, with a sentence that says what it means for the session."""
-    said = shown(saved.name)
     try:
         now = open_document(saved.name, saved.encoding)
     except FileMissingError:
-        return Standing.GONE, f"{said} is gone; the changes can be looked at and exported."
+        return Standing.GONE, "The file is gone; the changes can be looked at and exported."
     except AppError as error:
         return Standing.GONE, f"{error} The changes can be looked at and exported."
     if now.data == saved.source:
-        return Standing.SAME, f"{said} is as it was."
+        return Standing.SAME, "The file is as it was."
     try:
         for turn in resumed_turns(saved).turns:
             if turn.proposal is not None and turn.based_on == 0:
@@ -95,7 +94,7 @@ def standing(saved: SavedSession) -> tuple[Standing, str]:
         return Standing.STALE, str(error)
     except AppError as error:
         return Standing.STALE, str(error)
-    return Standing.CHANGED, f"{said} was changed since; every change of this session still fits."
+    return Standing.CHANGED, "The file was changed since; every change of this session still fits."
 
 
 def _as_it_was(saved: SavedSession) -> Document:

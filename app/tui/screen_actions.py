@@ -246,6 +246,7 @@ class ScreenActions(Shell):
             keeper.forget()
         elif what is Resuming.GO_ON:
             self.workspace.resume(resumed_turns(left.session), keeper)
+            self.workspace.show_pane("diff")
         else:
             keeper.close()
             turn = resumed_turns(left.session).last

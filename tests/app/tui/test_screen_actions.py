@@ -232,7 +232,7 @@ def test_what_is_undecided_is_offered_at_the_next_start_and_goes_on(file: Path) 
         turns = session.workspace.turns
         assert turns is not None and turns.last is not None and turns.last.review is not None
         assert turns.last.review.data().decode() == CHANGED
-        session.workspace.query_one(DiffView).focus()
+        assert session.workspace.query_one(DiffView).has_focus
         await session.press("ctrl+s")
 
     drive(client(), steps, file=file)
