@@ -19,7 +19,7 @@ class CostMemory:
 
     def __init__(self, info: ModelInfo, folder: Path | None) -> None:
         """`folder` belongs to the model file; None keeps nothing."""
-        name = f"pass-cost-v{info.contract_version}-t{info.threads}-{info.isa}.json"
+        name = f"pass-ratios-v{info.contract_version}-t{info.threads}-{info.isa}.json"
         self._path = None if folder is None else folder / name
         self.cost = PassCost.shipped(info.isa)
         """Shared by every request's drafter, which corrects it."""

@@ -1,5 +1,10 @@
 """What a pass over M rows costs, in plain steps: a shipped table, corrected by the medians of real passes.
 
+A correction is a ratio to the table, and rows that were not tried take that of their neighbours. (Each number of rows
+on its own would make those look cheap that were never measured: when a table was too low, every one of them was tried
+in turn.) How long a plain step takes at the moment is followed from pass to pass, so that a machine that gets busy or
+idle does not look like a table that is wrong.
+
 Knows nothing of drafting, and has no clock: seconds are handed in. Invariant: without `observe` the costs are those of
 the table, so a replay gives the same figures every time. Costs decide how many rows a pass has, never what is emitted.
 """
@@ -7,6 +12,7 @@ the table, so a replay gives the same figures every time. Costs decide how many 
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import exp, isfinite, log, log2
 from statistics import median
 
 MAX_ROWS = 64
@@ -72,13 +78,17 @@ _SHIPPED = {
     ),
 }
 
-_KEPT = 15
-"""Passes a median is taken over, so that costs follow a machine that gets busy or idle."""
-_TRUSTED = 5
-"""Passes before a median replaces the table."""
+_FOLLOWS = 1 / 8
+"""How far one pass moves the seconds of a plain step, on a logarithmic scale."""
+_DISTURBED = 1.0
+"""A pass further off than a factor of e moves them no more than one of e does."""
+_KEPT = 31
+"""Ratios a median is taken over, so that costs follow what changes for good."""
+_TABLE_WEIGHT = 16
+"""The table counts as much as so many passes: a few that were disturbed change little."""
 _STALE = 200
-"""Passes after which a number of rows that was not used again goes back to the table: a burst of noise must not rule it
-out for good."""
+"""Passes after which a correction that was not confirmed is forgotten: a burst of noise must not rule a length out for
+good."""
 _FIRST_BUCKET = 512
 """Contexts below this many tokens share a bucket; each further bucket doubles it."""
 
@@ -96,7 +106,8 @@ class PassCost:
     """Costs of a pass by rows and context, in units of the table's one-row pass."""
 
     def __init__(self, knots: Sequence[tuple[int, float]]) -> None:
-        """`knots`: (rows, cost) from 1 to MAX_ROWS rows, rising in rows."""
+        """`knots`: (rows, cost) from 1 to MAX_ROWS rows, rising in rows, 1 plain step for the first."""
+        self._knots = tuple(knots)
         self._table = interpolate(knots)
         self._buckets: dict[int, _Bucket] = {}
 
@@ -122,29 +133,31 @@ class PassCost:
 
     def observe(self, rows: int, context: int, seconds: float) -> None:
         """Count one real pass of `rows` rows (others than 1 to MAX_ROWS are ignored)."""
-        if not 1 <= rows <= MAX_ROWS or seconds <= 0.0:
-            return
-        key = _bucket_of(context)
-        if key not in self._buckets:
-            self._buckets[key] = _Bucket(self._table)
-        self._buckets[key].observe(rows, seconds)
+        if 1 <= rows <= MAX_ROWS and seconds > 0.0:
+            self._bucket(_bucket_of(context)).observe(rows, seconds)
+
+    def _bucket(self, key: int) -> "_Bucket":
+        return self._buckets.setdefault(key, _Bucket(self._knots, self._table))
 
     def snapshot(self) -> dict[str, dict[str, list[float]]]:
-        """Passes seen, for JSON: context bucket to rows to seconds. Only for the same file, threads and contract."""
+        """What was learned, for JSON: context bucket to rows of a knot to ratios to the table.
+
+        Only for the same table, model file, threads and contract.
+        """
         return {
-            str(key): {str(rows): list(seconds) for rows, seconds in bucket.seconds.items()}
+            str(key): {str(rows): list(ratios) for rows, ratios in sorted(bucket.ratios.items())}
             for key, bucket in sorted(self._buckets.items())
         }
 
     def restore(self, snapshot: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
         """Take up what `snapshot` kept. Raises ValueError when it is not such a snapshot."""
-        for key, passes in snapshot.items():
-            bucket = self._buckets.setdefault(int(key), _Bucket(self._table))
-            for rows, seconds in sorted(passes.items(), key=lambda item: int(item[0])):  # one row first: the unit
-                if not 1 <= int(rows) <= MAX_ROWS:
-                    raise ValueError(f"no pass has {rows} rows")
-                for one in seconds:
-                    bucket.observe(int(rows), float(one))
+        for key, corrections in snapshot.items():
+            ratios = {int(rows): [float(ratio) for ratio in found] for rows, found in corrections.items()}
+            if not ratios.keys() <= {rows for rows, _ in self._knots}:
+                raise ValueError(f"the table has no such rows as {sorted(ratios)}")
+            if not all(isfinite(ratio) and ratio > 0.0 for found in ratios.values() for ratio in found):
+                raise ValueError("a ratio is a number above 0")
+            self._bucket(int(key)).restore(ratios)
 
 
 def _bucket_of(context: int) -> int:
@@ -152,27 +165,55 @@ def _bucket_of(context: int) -> int:
 
 
 class _Bucket:
-    """Medians of one context bucket."""
+    """Corrections of one context bucket. A number of rows counts for the next knot of the table at or above it."""
 
-    def __init__(self, table: Sequence[float]) -> None:
-        self.costs = list(table)
-        self.seconds: dict[int, deque[float]] = {}
+    def __init__(self, knots: Sequence[tuple[int, float]], table: Sequence[float]) -> None:
+        self.costs: Sequence[float] = table
+        self.ratios: dict[int, deque[float]] = {}
+        """Rows of a knot to what its passes took over what the table says."""
+        self._knots = knots
         self._table = table
-        self._unit: deque[float] = deque(maxlen=_KEPT)
+        self._unit: float | None = None  # logarithm of the seconds of a plain step, from passes of any rows
         self._passes = 0
-        self._used: dict[int, int] = {}  # rows -> number of the last pass that had them
+        self._used: dict[int, int] = {}  # knot -> number of the last pass that counted for it
 
     def observe(self, rows: int, seconds: float) -> None:
         self._passes += 1
-        self._used[rows] = self._passes
+        step = log(seconds) - log(self.costs[rows])
+        if self._unit is None:
+            self._unit = step
+        ratio = exp(log(seconds) - log(self._table[rows]) - self._unit)
+        self._unit += _FOLLOWS * max(-_DISTURBED, min(_DISTURBED, step - self._unit))
+        knot = next(knot for knot, _ in self._knots if knot >= rows)
+        self.ratios.setdefault(knot, deque(maxlen=_KEPT)).append(ratio)
+        self._used[knot] = self._passes
         for stale in [other for other, last in self._used.items() if self._passes - last > _STALE]:
-            del self._used[stale], self.seconds[stale]
-            self.costs[stale] = self._table[stale]
-        kept = self.seconds.setdefault(rows, deque(maxlen=_KEPT))
-        kept.append(seconds)
-        # Seconds per plain step. Taken from every pass, since one that drafts well rarely runs a single row.
-        self._unit.append(seconds / self._table[rows])
-        one_row = self.seconds.get(1, ())
-        unit = median(one_row) if len(one_row) >= _TRUSTED else median(self._unit)
-        if len(kept) >= _TRUSTED:
-            self.costs[rows] = median(kept) / unit
+            del self._used[stale], self.ratios[stale]
+        self._correct()
+
+    def restore(self, ratios: Mapping[int, Sequence[float]]) -> None:
+        self.ratios = {knot: deque(found, maxlen=_KEPT) for knot, found in ratios.items() if found}
+        self._used = dict.fromkeys(self.ratios, 0)
+        self._correct()
+
+    def _correct(self) -> None:
+        # The exponent moves a correction towards 1, the table's own, the fewer passes it rests on.
+        known = [
+            (log2(knot), median(found) ** (len(found) / (len(found) + _TABLE_WEIGHT)))
+            for knot, found in sorted(self.ratios.items())
+        ]
+        if not known:
+            self.costs = self._table
+            return
+        factors = [_between(known, log2(knot)) for knot, _ in self._knots]
+        # A plain step costs 1 by definition, whatever correction it had.
+        corrected = zip(self._knots, factors, strict=True)
+        self.costs = interpolate([(rows, cost * factor / factors[0]) for (rows, cost), factor in corrected])
+
+
+def _between(points: Sequence[tuple[float, float]], at: float) -> float:
+    """Linear between points that rise in their first number, constant beyond the ends; at least one point."""
+    for (low, low_value), (high, high_value) in pairwise(points):
+        if low <= at <= high:
+            return low_value + (high_value - low_value) * (at - low) / (high - low)
+    return points[0][1] if at < points[0][0] else points[-1][1]

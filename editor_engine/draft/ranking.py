@@ -33,7 +33,7 @@ class Ranking:
     def __init__(self) -> None:
         self._first = Acceptance(FIRST_PRIORS, default=0.2, weight=6.0, window=40.0)
         self._agreed = Acceptance(AGREED_PRIORS, default=0.5, weight=12.0, window=80.0)
-        self._further = Acceptance({}, default=0.95, weight=10.0, window=60.0)
+        self._further = Acceptance({}, default=0.97, weight=10.0, window=60.0)
 
     def choose(self, guesses: Sequence[Guess]) -> Choice | None:
         """The guess of the likeliest token, None without guesses; of those that name it the longest match goes on."""

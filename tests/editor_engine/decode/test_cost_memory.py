@@ -25,7 +25,7 @@ def learned(folder: Path) -> CostMemory:
 def test_what_was_learned_is_there_after_a_restart(tmp_path: Path) -> None:
     kept = learned(tmp_path / "new" / "folder").cost.costs(100)
     again = CostMemory(INFO, tmp_path / "new" / "folder").cost
-    assert again.costs(100)[8] == kept[8] == 7.0
+    assert again.costs(100)[8] == kept[8] > PassCost.shipped("avx2").costs(100)[8]
     assert again.snapshot() == learned(tmp_path / "other").cost.snapshot()
 
 
