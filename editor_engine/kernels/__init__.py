@@ -23,6 +23,7 @@ __all__ = [
     "PackedTensor",
     "RawTensor",
     "dequantise",
+    "finite",
     "pack",
     "packed_bytes",
     "unpack",
@@ -124,6 +125,14 @@ def unpack(packed: PackedTensor) -> Floats:
 def dequantise(raw: RawTensor) -> Floats:
     """The [n, k] values GGUF defines, read from the file's own bytes. Slow: for tests and reference twins."""
     return _native.dequantise(raw.type, raw.data, raw.n, raw.k)
+
+
+def finite(raw: RawTensor) -> bool:
+    """No block scale, or value of a float matrix, is NaN or infinite.
+
+    Raises ModelFileError for bytes that do not fit the shape.
+    """
+    return _native.finite(raw.type, raw.data, raw.n, raw.k)
 
 
 class Model:

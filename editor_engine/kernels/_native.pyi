@@ -18,6 +18,7 @@ def variant_notes() -> list[str]: ...
 def packed_bytes(type: str, n: int, k: int) -> int: ...  # noqa: A002
 def pack_into(type: str, raw: _Bytes, n: int, k: int, out: _Bytes, threads: int) -> None: ...  # noqa: A002
 def unpack(type: str, packed: _Bytes, n: int, k: int) -> _Floats: ...  # noqa: A002
+def finite(type: str, raw: _Bytes, n: int, k: int) -> bool: ...  # noqa: A002
 def dequantise(type: str, raw: _Bytes, n: int, k: int) -> _Floats: ...  # noqa: A002
 def quantise_rows(
     x: _Floats, isa: str

@@ -56,6 +56,18 @@ Out<float> unpack(const std::string& name, const Bytes& packed, std::int64_t n, 
     return out;
 }
 
+bool finite(const std::string& name, const Bytes& raw, std::int64_t n, std::int64_t k) {
+    const QuantType type = type_named(name);
+    check_size(type, n, k);
+    require(static_cast<std::int64_t>(raw.size()) == raw_bytes(type, n, k), "the raw buffer has the wrong size");
+    const nb::gil_scoped_release released;
+    bool fine = true;
+    for (std::int64_t row = 0; row < n && fine; ++row) {
+        fine = finite_row(type, raw.data() + row * raw_bytes(type, 1, k), k);
+    }
+    return fine;
+}
+
 Out<float> dequantise(const std::string& name, const Bytes& raw, std::int64_t n, std::int64_t k) {
     const QuantType type = type_named(name);
     check_size(type, n, k);
@@ -74,6 +86,7 @@ void bind_pack(nb::module_& module) {
     module.def("pack_into", &pack_into, nb::arg("type"), nb::arg("raw"), nb::arg("n"), nb::arg("k"), nb::arg("out"),
                nb::arg("threads"));
     module.def("unpack", &unpack, nb::arg("type"), nb::arg("packed"), nb::arg("n"), nb::arg("k"));
+    module.def("finite", &finite, nb::arg("type"), nb::arg("raw"), nb::arg("n"), nb::arg("k"));
     module.def("dequantise", &dequantise, nb::arg("type"), nb::arg("raw"), nb::arg("n"), nb::arg("k"));
 }
 

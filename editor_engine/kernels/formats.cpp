@@ -20,6 +20,8 @@ std::uint16_t load_half(const std::uint8_t* at) {
     return value;
 }
 
+bool finite_half(std::uint16_t half) { return (half & 0x7c00u) != 0x7c00u; }
+
 // qs[16]: low nibbles are inputs 0-15, high nibbles 16-31; qh: one high bit per input
 void read_nibbles(const std::uint8_t* qs, std::uint32_t qh, Block& block) {
     for (int i = 0; i < 16; ++i) {
@@ -160,6 +162,22 @@ float block_value(QuantType type, const Block& block, int input) {
         return scale * static_cast<float>(q) - minimum; // products exact, the difference rounds once
     }
     }
+}
+
+bool finite_row(QuantType type, const std::uint8_t* row, std::int64_t k) {
+    const int inputs = facts(type).inputs;
+    bool finite = true;
+    for (std::int64_t at = 0; at < k; at += inputs, row += facts(type).bytes) {
+        if (type == QuantType::F32) {
+            std::uint32_t bits;
+            std::memcpy(&bits, row, 4);
+            finite = finite && (bits & 0x7f800000u) != 0x7f800000u;
+            continue;
+        }
+        finite = finite && finite_half(load_half(row + (type == QuantType::Q6_K ? 208 : 0)));
+        finite = finite && (!has_minimum(type) || finite_half(load_half(row + 2)));
+    }
+    return finite;
 }
 
 void dequantise_row(QuantType type, const std::uint8_t* row, std::int64_t k, float* out) {

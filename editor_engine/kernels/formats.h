@@ -34,6 +34,9 @@ int quant_bits(QuantType type);           // 4, 5, 6, 8
 Block read_block(QuantType type, const std::uint8_t* row, std::int64_t index);
 float block_value(QuantType type, const Block& block, int input);
 
+// No scale of the row, or value of a row of floats, is NaN or infinite.
+bool finite_row(QuantType type, const std::uint8_t* row, std::int64_t k);
+
 // One row of any type in GGUF's own bytes -> k floats.
 void dequantise_row(QuantType type, const std::uint8_t* row, std::int64_t k, float* out);
 

@@ -100,8 +100,6 @@ void get_scales(QuantType type, const std::uint8_t* header, int column, int sub,
     }
 }
 
-bool finite_half(std::uint16_t half) { return (half & 0x7c00u) != 0x7c00u; }
-
 // Byte offset, inside its group, of the header that block `b` belongs to.
 std::int64_t header_offset(QuantType type, std::int64_t b) {
     const int per = blocks_per_header(type);
@@ -135,13 +133,15 @@ bool pack_group(QuantType type, const std::uint8_t* raw, std::int64_t n, std::in
     std::memset(out, 0, static_cast<std::size_t>(group_bytes(type, k)));
     const int columns = static_cast<int>(n - group * kColumns < kColumns ? n - group * kColumns : kColumns);
     bool finite = true;
+    for (int c = 0; c < columns; ++c) {
+        finite = finite_row(type, raw + (group * kColumns + c) * row_bytes, k) && finite;
+    }
     for (std::int64_t b = 0; b < k / kBlock; ++b) {
         const int sub = static_cast<int>(b % per);
         std::uint8_t* header = out + header_offset(type, b);
         std::uint8_t vectors[8][kVector] = {};
         for (int c = 0; c < columns; ++c) {
             const Block block = read_block(type, raw + (group * kColumns + c) * row_bytes, b);
-            finite = finite && finite_half(block.d) && finite_half(block.m);
             put_scales(type, header, c, sub, block);
             for (int v = 0; v < 8; ++v) {
                 std::memcpy(&vectors[v][4 * c], block.q + 4 * v, 4);

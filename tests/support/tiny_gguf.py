@@ -28,15 +28,17 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
 
-_BLOCKS = {"Q4_0": (32, 18), "Q4_1": (32, 20), "Q5_0": (32, 22), "Q5_1": (32, 24), "Q8_0": (32, 34)} | {
+# Inputs and bytes of a block.
+# Inputs and bytes of a block.
+BLOCKS = {"Q4_0": (32, 18), "Q4_1": (32, 20), "Q5_0": (32, 22), "Q5_1": (32, 24), "Q8_0": (32, 34)} | {
     "Q2_K": (256, 84),
     "Q4_K": (256, 144),
     "Q5_K": (256, 176),
     "Q6_K": (256, 210),
 }
 # Byte offsets of the fp16 fields of a block: the scale d, then a minimum where there is one.
-_SCALE_AT = {"Q4_0": 0, "Q4_1": 0, "Q5_0": 0, "Q5_1": 0, "Q8_0": 0, "Q2_K": 80, "Q4_K": 0, "Q5_K": 0, "Q6_K": 208}
-_MINIMUM_AT = {"Q4_1": 2, "Q5_1": 2, "Q2_K": 82, "Q4_K": 2, "Q5_K": 2}
+SCALE_AT = {"Q4_0": 0, "Q4_1": 0, "Q5_0": 0, "Q5_1": 0, "Q8_0": 0, "Q2_K": 80, "Q4_K": 0, "Q5_K": 0, "Q6_K": 208}
+MINIMUM_AT = {"Q4_1": 2, "Q5_1": 2, "Q2_K": 82, "Q4_K": 2, "Q5_K": 2}
 # Root mean square of one weight when d = 1 (and the minimum is chosen as below): keeps activations near 1.
 _SPREAD = {"Q4_0": 4.6, "Q4_1": 4.6, "Q5_0": 9.2, "Q5_1": 9.2, "Q8_0": 74.0, "Q2_K": 12.0, "Q4_K": 180.0} | {
     "Q5_K": 360.0,
@@ -144,17 +146,17 @@ def random_blocks(rng: np.random.Generator, kind: str, n: int, k: int, gain: flo
     if kind in ("F32", "F16"):
         values: np.ndarray = rng.standard_normal((n, k)) * gain / np.sqrt(k)
         return values.astype("<f4" if kind == "F32" else "<f2").tobytes()
-    elements, size = _BLOCKS[kind]
+    elements, size = BLOCKS[kind]
     if k % elements:
         raise ValueError(f"{kind} needs rows of a multiple of {elements}, not {k}")
     blocks = rng.integers(0, 256, (n * k // elements, size), dtype=np.uint8)
     scale = (
         gain / np.sqrt(k) / _SPREAD[kind] * rng.uniform(0.5, 1.5, len(blocks)) * rng.choice([1.0, -1.0], len(blocks))
     )
-    at = _SCALE_AT[kind]
+    at = SCALE_AT[kind]
     blocks[:, at : at + 2] = scale.astype("<f2").view(np.uint8).reshape(-1, 2)
-    if kind in _MINIMUM_AT:
-        at = _MINIMUM_AT[kind]
+    if kind in MINIMUM_AT:
+        at = MINIMUM_AT[kind]
         blocks[:, at : at + 2] = (scale * _CENTRE[kind]).astype("<f2").view(np.uint8).reshape(-1, 2)
     return blocks.tobytes()
 

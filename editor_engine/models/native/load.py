@@ -56,6 +56,7 @@ def load_native(
     started = time.perf_counter()
     file = GgufFile(config.model_path)
     checkpoint = open_checkpoint(file)
+    _check_vectors(checkpoint)
     context = context_of(checkpoint.config, config.context_length)
     weights = sum(file.tensors[name].nbytes for name in {*checkpoint.linears, EMBEDDING})
     refuse_if_short(checkpoint.config.name, weights, checkpoint.config.kv_bytes_per_token, context, available())
@@ -67,6 +68,8 @@ def load_native(
     numbers = {matrix.name: number for number, matrix in enumerate(matrices, start=1)}
 
     def pack(matrix: Matrix) -> npt.NDArray[np.uint8]:
+        if numbers[matrix.name] == 1 and not checkpoint.tied:  # else it is packed itself
+            _check_embedding(checkpoint)
         data = _pack(matrix, threads)
         on_packed(numbers[matrix.name], len(matrices))
         return data
@@ -95,6 +98,23 @@ def _matrix(checkpoint: Checkpoint, name: str) -> Matrix:
     tensor = checkpoint.file.tensors[name]
     outputs, inputs = tensor.shape
     return Matrix(name, tensor.type_name, outputs, inputs, checkpoint.file.raw(name))
+
+
+def _check_vectors(checkpoint: Checkpoint) -> None:
+    """Norms, biases and rope factors are numbers; the factors, which divide, are positive."""
+    for name in checkpoint.vectors:
+        vector = checkpoint.file.vector(name)
+        if not np.isfinite(vector).all():
+            raise ModelFileError(f"The tensor {name} is damaged: a value is NaN or infinite.")
+        if name == ROPE_FACTORS and not (vector > 0).all():
+            raise ModelFileError(f"The tensor {name} is damaged: a factor is zero or negative.")
+
+
+def _check_embedding(checkpoint: Checkpoint) -> None:
+    """As packing checks the other matrices, once for a file."""
+    matrix = _matrix(checkpoint, EMBEDDING)
+    if not kernels.finite(kernels.RawTensor(matrix.type_name, matrix.outputs, matrix.inputs, matrix.raw)):
+        raise ModelFileError(f"The tensor {EMBEDDING} is damaged: a block scale or a value is NaN or infinite.")
 
 
 def _pack(matrix: Matrix, threads: int) -> npt.NDArray[np.uint8]:

@@ -23,7 +23,16 @@ from editor_engine.errors import (
 )
 from editor_engine.models.native.load import LoadedModel, load_native
 from editor_engine.quant.packed_cache import cache_file
-from tests.support.tiny_gguf import LINEAR_TYPES, GgufSource, TinyShape, tiny_source, write_tiny
+from tests.support.tiny_gguf import (
+    BLOCKS,
+    LINEAR_TYPES,
+    MINIMUM_AT,
+    SCALE_AT,
+    GgufSource,
+    TinyShape,
+    tiny_source,
+    write_tiny,
+)
 
 TOKENS = list(range(40, 80))
 
@@ -186,12 +195,6 @@ def _unsupported_kind(source: GgufSource) -> bytes:
     return source.to_bytes()
 
 
-def _scale_is_nan(source: GgufSource) -> bytes:
-    kind, dims, raw = source.tensors["blk.1.ffn_up.weight"]
-    source.tensors["blk.1.ffn_up.weight"] = (kind, dims, b"\x00\x7e" + raw[2:])
-    return source.to_bytes()
-
-
 @pytest.mark.parametrize(
     ("damage", "error", "words"),
     [
@@ -200,7 +203,6 @@ def _scale_is_nan(source: GgufSource) -> bytes:
         (_wrong_architecture, UnsupportedModelError, "'bert'"),
         (_lacks_tensor, ModelFileError, r"lacks the tensor blk\.1\.ffn_up\.weight"),
         (_unsupported_kind, UnsupportedModelError, r"blk\.1\.ffn_up\.weight as F16"),
-        (_scale_is_nan, ModelFileError, r"blk\.1\.ffn_up\.weight.*NaN"),
     ],
 )
 def test_files_that_are_not_run(tmp_path: Path, damage: object, error: type[EngineError], words: str) -> None:
@@ -217,10 +219,78 @@ def test_a_missing_file(tmp_path: Path) -> None:
         load(tmp_path / "absent.gguf")
 
 
-def test_infinite_weights_name_the_layer(tmp_path: Path) -> None:
+NO_NUMBERS = {"nan": 0x7E01, "infinity": 0x7C00, "minus infinity": 0xFC00}
+
+
+def _with_half(source: GgufSource, name: str, at: int, half: int) -> None:
+    kind, dims, raw = source.tensors[name]
+    source.tensors[name] = (kind, dims, raw[:at] + half.to_bytes(2, "little") + raw[at + 2 :])
+
+
+@pytest.mark.parametrize("bad", NO_NUMBERS.values(), ids=NO_NUMBERS)
+@pytest.mark.parametrize("kind", LINEAR_TYPES)
+def test_a_scale_that_is_no_number_is_damage_wherever_it_stands(tmp_path: Path, kind: str, bad: int) -> None:
+    """First and last block, scale and minimum, of a layer, the head, and an embedding that is or is not the head."""
+    inputs, size = BLOCKS[kind]
+    fields = [SCALE_AT[kind], *([MINIMUM_AT[kind]] if kind in MINIMUM_AT else [])]
+    places = [("blk.0.attn_q.weight", False), ("output.weight", False), ("token_embd.weight", False)]
+    for name, tied in [*places, ("token_embd.weight", True)]:
+        blocks = len(tiny_source("llama", kind=kind, tied=tied).tensors[name][2]) // size
+        assert blocks * inputs > 1000
+        for block in (0, blocks - 1):
+            for field in fields:
+                source = tiny_source("llama", kind=kind, tied=tied)
+                _with_half(source, name, block * size + field, bad)
+                with pytest.raises(ModelFileError, match=rf"tensor {name} is damaged: .*NaN or infinite"):
+                    load(source.write(tmp_path / "tiny.gguf"))
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("F16", "007e"), ("F16", "00fc"), ("F32", "0000c07f"), ("F32", "000080ff")])
+def test_an_embedding_of_floats_is_checked_too(tmp_path: Path, kind: str, bits: str) -> None:
+    for place in ("first", "last"):
+        source = tiny_source(kind=partial(_embedding_of, kind))
+        name, raw = "token_embd.weight", source.tensors["token_embd.weight"][2]
+        bad = bytes.fromhex(bits)
+        broken = bad + raw[len(bad) :] if place == "first" else raw[: -len(bad)] + bad
+        source.tensors[name] = (kind, source.tensors[name][1], broken)
+        with pytest.raises(ModelFileError, match=rf"tensor {name} is damaged: .*NaN or infinite"):
+            load(source.write(tmp_path / "tiny.gguf"))
+
+
+@pytest.mark.parametrize(
+    "name", ["blk.1.ffn_norm.weight", "blk.0.attn_norm.weight", "output_norm.weight", "blk.1.attn_k.bias"]
+)
+@pytest.mark.parametrize("bits", ["0000807f", "000080ff", "0100c07f"])
+def test_a_vector_with_what_is_no_number_is_damage(tmp_path: Path, name: str, bits: str) -> None:
+    source = tiny_source()
+    kind, dims, raw = source.tensors[name]
+    source.tensors[name] = (kind, dims, raw[:-4] + bytes.fromhex(bits))
+    with pytest.raises(ModelFileError, match=rf"tensor {name} is damaged: a value is NaN or infinite"):
+        load(source.write(tmp_path / "tiny.gguf"))
+
+
+@pytest.mark.parametrize("factor", [0.0, -0.0, -2.0, float("nan"), float("inf")])
+def test_rope_factors_divide_and_so_are_positive(tmp_path: Path, factor: float) -> None:
+    source = tiny_source("llama", rope_factors=[1.0] * 7 + [factor])
+    with pytest.raises(ModelFileError, match=r"tensor rope_freqs\.weight is damaged"):
+        load(source.write(tmp_path / "tiny.gguf"))
+
+
+@pytest.mark.parametrize("kind", LINEAR_TYPES)
+def test_a_file_that_ends_inside_a_block_is_damage(tmp_path: Path, kind: str) -> None:
+    whole = tiny_source(kind=kind).to_bytes()
+    size = BLOCKS[kind][1]
+    path = tmp_path / "tiny.gguf"
+    for cut in (size // 2, size, size + 1):
+        path.write_bytes(whole[: len(whole) - 32 - cut])  # 32: the file ends with whole units of alignment
+        with pytest.raises(ModelFileError, match="reaches past the end"):
+            load(path)
+
+
+def test_weights_that_overflow_name_the_layer(tmp_path: Path) -> None:
     source = tiny_source()
     kind, dims, raw = source.tensors["blk.1.ffn_norm.weight"]
-    source.tensors["blk.1.ffn_norm.weight"] = (kind, dims, b"\x00\x00\x80\x7f" * (len(raw) // 4))
+    source.tensors["blk.1.ffn_norm.weight"] = (kind, dims, b"\xff\xff\x7f\x7f" * (len(raw) // 4))  # the largest
     model = load(source.write(tmp_path / "tiny.gguf")).model
     with pytest.raises(NumericsError, match="layer 1"):
         model.forward(TOKENS, head_rows=1)
