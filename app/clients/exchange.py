@@ -155,10 +155,15 @@ class Exchange:
         client = self._open()
         headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
         request = client.build_request(method, url, json=body, headers=headers)
-        response = None
+        response: httpx2.Response | None = None
+
+        async def send() -> httpx2.Response:
+            nonlocal response  # it is closed even when it arrives in the moment in which we are stopped
+            response = await client.send(request, stream=True)
+            return response
+
         try:
-            response = await soon(client.send(request, stream=True))
-            yield response
+            yield await soon(send())
         except httpx2.ConnectTimeout as error:
             raise LostError(f"{self._name} does not answer within {self.timeouts.connect:.0f} s.") from error
         except httpx2.ConnectError as error:

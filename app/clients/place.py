@@ -3,6 +3,7 @@
 Knows addresses, not servers. Invariant: a place never holds a key, so it may be shown and logged.
 """
 
+import ipaddress
 import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -10,7 +11,6 @@ from urllib.parse import urlsplit
 from app.errors import UsageError
 
 _VERSIONED = re.compile(r"/v\d[^/]*(/|$)")
-_LOOPBACK = ("localhost", "127.", "[::1]", "::1")
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,7 @@ class Place:
     @property
     def in_the_open(self) -> bool:
         """What is sent can be read on the way."""
-        host = urlsplit(self.root).hostname or ""
-        return self.socket is None and self.root.startswith("http:") and not host.startswith(_LOOPBACK)
+        return self.socket is None and self.root.startswith("http:") and not _is_loopback(urlsplit(self.root).hostname)
 
 
 def parse_place(text: str) -> Place:
@@ -57,3 +56,10 @@ def parse_place(text: str) -> Place:
     if _VERSIONED.search(parts.path):
         return Place(text, base.removesuffix("/v1"), base)
     return Place(text, base, f"{base}/v1")
+
+
+def _is_loopback(host: str | None) -> bool:
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return host == "localhost"
