@@ -23,8 +23,12 @@ WIDEST = 64
 """Rows of the widest pass; room a context needs for measuring passes."""
 SESSION_CONTEXT = 16384
 """Tokens the cache holds in an edit session."""
+MEASURED = "measured"
+"""Name of the cost curve that was measured here."""
 BARE_TOKENS = 1000
 """Tokens of the prompt that engines are compared on."""
+SERVER_PROMPT = 2000
+"""Tokens of a prompt that is left in the middle of its prefill."""
 BARE_OUTPUT = 65
 """Tokens decoded after it: 64 after the first."""
 
@@ -232,21 +236,33 @@ def edit(
 @bench.command()
 @click.option("--model", metavar="MODEL", help="Catalogue id or path of the .gguf file whose tokenizer is used.")
 @_tasks_option(required=True)
-@click.option("--curve", "curves", multiple=True, type=click.Choice(["flat", "avx2"]), help="Cost curve. [both]")
+@click.option(
+    "--curve",
+    "curves",
+    multiple=True,
+    type=click.Choice(["flat", "avx2", MEASURED]),
+    help="Cost curve; measured: what passes of this model took here, by --threads and --isa. [flat and avx2]",
+)
+@click.option("--isa", metavar="NAME", help="Kernel variant of the measured curve; by default the best one here.")
+@click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Threads of the measured curve.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
-def replay(model: str | None, tasks: Path, curves: tuple[str, ...], as_json: bool) -> None:
+def replay(
+    model: str | None, tasks: Path, curves: tuple[str, ...], isa: str | None, threads: int | None, as_json: bool
+) -> None:
     """Drafters and simulated peers over edits with a known result; no model runs, so figures never vary."""
     from editor_engine.bench import replay as replays
     from editor_engine.bench.conditions import package_version
-    from editor_engine.bench.loading import load_file_tokenizer
+    from editor_engine.bench.loading import chosen_isa, load_file_tokenizer, measured_curve
     from editor_engine.bench.replay_peers import CURVES, DRAFTERS
 
     with answering("replay", as_json) as output:
         known = replays.load_tasks(tasks)
-        located, _ = locate_model(model, None)
+        located, chosen_threads = locate_model(model, threads)
         tokenizer, sha256 = load_file_tokenizer(located.path)
         token_tasks = replays.tokenise(known, tokenizer)
         chosen = {name: curve for name, curve in CURVES.items() if not curves or name in curves}
+        if MEASURED in curves:
+            chosen[MEASURED] = measured_curve(sha256, chosen_threads, chosen_isa(isa))
         figures = replays.replay(token_tasks, DRAFTERS, chosen)
         conditions = {
             "redraft": package_version("redraft"),
@@ -257,3 +273,37 @@ def replay(model: str | None, tasks: Path, curves: tuple[str, ...], as_json: boo
             "curves": list(chosen),
         }
         output.answer(conditions, replays.table(figures), replays.result_fields(figures))
+
+
+@bench.command()
+@_model_options
+@click.option("--steps", type=click.IntRange(2, 4096), default=65, show_default=True, help="Tokens decoded in a run.")
+def server(model: str | None, threads: int | None, isa: str | None, repeats: int, steps: int, as_json: bool) -> None:
+    """What `redraft serve` costs over the engine in process; its start, its health, and how soon it is idle again."""
+    import tempfile
+
+    from app.bench.serving import measure_server
+    from editor_engine.bench.filler import filler_text
+    from editor_engine.requests import CompletionRequest, Message
+
+    with answering("server", as_json) as output, tempfile.TemporaryDirectory(prefix="redraft-bench-") as folder:
+        parts, model_id = load_model(model, threads, isa, BARE_TOKENS + SERVER_PROMPT + steps, output)
+        info = parts.model.info
+        located, _ = locate_model(model, threads)
+        conditions = model_and_machine(parts, model_id, repeats=repeats, steps=steps)
+
+        def request(tokens: int, first: str, most: int) -> CompletionRequest:
+            text = f"{first}\n{filler_text(tokens, parts.tokenizer.encode)}Explain every function."
+            return CompletionRequest((Message("user", text),), most, draft=False)
+
+        figures = measure_server(
+            ["--model", str(located.path), "--threads", str(info.threads), "--isa", info.isa],
+            parts.engine().complete,
+            request(BARE_TOKENS // 4, "Code:", steps),
+            lambda run: request(min(SERVER_PROMPT, info.context_length // 2), f"Code, part {run}:", 1),
+            Path(folder),
+            repeats,
+            time.perf_counter,
+            output.progress,
+        )
+        output.answer(conditions, figures.table(), figures.fields())

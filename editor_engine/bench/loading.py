@@ -3,11 +3,16 @@
 Invariant: only what `Engine.load` does, taken apart, since a benchmark drives the parts one by one.
 """
 
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from editor_engine import kernels
 from editor_engine.config import EngineConfig, model_cache_dir
+from editor_engine.decode.cost_memory import costs_file, read_costs
+from editor_engine.draft.pass_cost import PassCost
 from editor_engine.engine import Engine
 from editor_engine.errors import RequestError, UnsupportedModelError
 from editor_engine.models.native.checkpoint import open_checkpoint
@@ -65,3 +70,17 @@ def load_file_tokenizer(path: Path) -> tuple[Tokenizer, str]:
     file = GgufFile(path)
     sha256 = file_sha256(file.path, file.status, file.content, model_cache_dir() / "hashes")
     return load_tokenizer(file.metadata, model_cache_dir() / sha256), sha256
+
+
+def measured_curve(sha256: str, threads: int, isa: str) -> Callable[[], PassCost]:
+    """What passes of a model file took on this machine under these conditions, a fresh copy at each call.
+
+    Read once, so that a replay does not change while something else is measured. Raises RequestError when nothing was.
+    """
+    cost = read_costs(costs_file(model_cache_dir() / sha256, kernels.CONTRACT_VERSION, threads, isa), isa)
+    if cost is None:
+        raise RequestError(
+            f"Nothing was measured yet for this model with {threads} threads and the kernel variant {isa}; "
+            "`redraft bench edit` with the same options does it, and so does any edit."
+        )
+    return partial(deepcopy, cost)

@@ -14,23 +14,31 @@ from editor_engine.draft.pass_cost import PassCost
 from editor_engine.models.target import ModelInfo
 
 
+def costs_file(folder: Path, contract_version: int, threads: int, isa: str) -> Path:
+    """Where the costs of a model are kept under these conditions; `folder` belongs to the model file."""
+    return folder / f"pass-ratios-v{contract_version}-t{threads}-{isa}.json"
+
+
+def read_costs(file: Path, isa: str) -> PassCost | None:
+    """The shipped table with what was kept in `file`; None where nothing was, or nothing that can be used."""
+    cost = PassCost.shipped(isa)
+    try:
+        snapshot = json.loads(file.read_text("utf-8"))
+        cost.restore(snapshot)
+    except (OSError, ValueError, TypeError, AttributeError):  # missing, or not such a snapshot
+        return None
+    return cost if snapshot else None
+
+
 class CostMemory:
     """The pass costs of one loaded model."""
 
     def __init__(self, info: ModelInfo, folder: Path | None) -> None:
         """`folder` belongs to the model file; None keeps nothing."""
-        name = f"pass-ratios-v{info.contract_version}-t{info.threads}-{info.isa}.json"
-        self._path = None if folder is None else folder / name
-        self.cost = PassCost.shipped(info.isa)
+        self._path = None if folder is None else costs_file(folder, info.contract_version, info.threads, info.isa)
+        known = None if self._path is None else read_costs(self._path, info.isa)
+        self.cost = known or PassCost.shipped(info.isa)
         """Shared by every request's drafter, which corrects it."""
-        if self._path is None:
-            return
-        try:
-            self.cost.restore(json.loads(self._path.read_text("utf-8")))
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError, TypeError, AttributeError):  # not such a snapshot: start again from the table
-            self.cost = PassCost.shipped(info.isa)
 
     def save(self) -> None:
         """Write what was learned, whole or not at all."""

@@ -1,5 +1,6 @@
 """`redraft bench` as a person and as a program meet it, over a tiny random model."""
 
+import dataclasses
 import json
 import signal
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.bench.serving import ServerFigures
 from app.cli import main
 from app.errors import ExitCode
 from editor_engine.bench import peers
@@ -184,7 +186,40 @@ def test_replay_takes_the_tokenizer_of_the_model(tiny: str, tasks: str, capsys: 
     assert "avx2: plain steps/token" in capsys.readouterr().out
 
 
+def test_replay_under_the_costs_measured_here(tiny: str, tasks: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Said when there are none, for the conditions asked for; the same to the last digit once there are."""
+    options = ["bench", "replay", "--model", tiny, "--tasks", tasks, "--curve", "measured", "--isa", "scalar"]
+    here = [*options, "--threads", "1", "--json"]
+    assert main(here) == ExitCode.USAGE
+    out, err = capsys.readouterr()
+    assert "Nothing was measured yet for this model with 1 threads and the kernel variant scalar" in err
+    assert result(out, "replay")["error"]["code"] == "usage"
+    session = ["--model", tiny, "--tasks", tasks, "--threads", "1", "--isa", "scalar", "--repeats", "1"]
+    assert main(["bench", "edit", *session]) == ExitCode.OK
+    capsys.readouterr()
+    figures = []
+    for _ in range(2):
+        assert main(here) == ExitCode.OK
+        figures.append(result(capsys.readouterr().out, "replay")["drafters"])
+    assert figures[0] == figures[1]
+    assert set(figures[0]["redraft"]) == {"measured"}
+    assert figures[0]["redraft"]["measured"].keys() == {"geomean", "worst", "worst_task"}
+    assert main([*options, "--threads", "2"]) == ExitCode.USAGE
+
+
 def test_help_of_every_workload_needs_no_model(capsys: pytest.CaptureFixture[str]) -> None:
     for workload in ("prefill", "plain", "peers", "edit", "replay"):
         assert main(["bench", workload, "--help"]) == ExitCode.OK
         assert "--json" in capsys.readouterr().out
+
+
+def test_server_over_in_process(tiny: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--model", tiny, "--threads", "1", "--repeats", "2", "--steps", "5"]
+    assert main(["bench", "server", *options, "--json"]) == ExitCode.OK
+    line = result(capsys.readouterr().out, "server")
+    names = {field.name for field in dataclasses.fields(ServerFigures)}
+    assert names <= set(line)
+    assert all(line[name]["runs"] == 2 for name in names)
+    assert line["start_to_ready_s"]["min"] >= line["start_to_listening_s"]["min"] > 0
+    assert line["conditions"]["steps"] == 5
+    assert main(["bench", "server", *options, "--isa", "none"]) == ExitCode.USAGE

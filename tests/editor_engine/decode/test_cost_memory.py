@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from editor_engine.decode.cost_memory import CostMemory
+from editor_engine.decode.cost_memory import CostMemory, costs_file, read_costs
 from editor_engine.draft.pass_cost import PassCost
 from editor_engine.models.target import ModelInfo
 
@@ -51,3 +51,13 @@ def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     CostMemory(INFO, tmp_path / "file" / "folder").save()
     CostMemory(INFO, None).save()
+
+
+def test_what_was_kept_can_be_read_alone_and_is_nothing_until_a_pass_was_seen(tmp_path: Path) -> None:
+    file = costs_file(tmp_path, 1, 2, "avx2")
+    assert read_costs(file, "avx2") is None
+    CostMemory(INFO, tmp_path).save()
+    assert file.exists() and read_costs(file, "avx2") is None
+    memory = learned(tmp_path)
+    found = read_costs(file, "avx2")
+    assert found is not None and list(found.costs(100)) == list(memory.cost.costs(100))
