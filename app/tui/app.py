@@ -112,6 +112,10 @@ class RedraftApp(ScreenActions):
         kept = "What was undecided is kept and offered at the next start."
         self.panic(Text(visible(f"{said} {kept} {write_report(report)}")))
 
+    def on_app_focus(self) -> None:
+        """The user comes back from somewhere else, perhaps from another editor."""
+        self.run_worker(self.workspace.look_again(), group="look", exit_on_error=False)
+
     async def on_unmount(self) -> None:
         await self.workspace.worker.close()
 

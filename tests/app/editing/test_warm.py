@@ -1,10 +1,19 @@
 """What is read before anything is asked is what the edit reads first, and the estimate goes by counts and shares."""
 
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from app.clients.in_process import native_client
 from app.editing.document import Document, open_bytes
 from app.editing.language import detect_language
 from app.editing.prompt import build_prompt
 from app.editing.region import Region
 from app.editing.warm import estimate, warm_request
+from editor_engine.events import Started
+from editor_engine.requests import CancelFlag, CompletionRequest
 from tests.support.headless_edit import SOURCE
 
 
@@ -42,3 +51,26 @@ def test_estimates() -> None:
     inside = sum(len(line) + 1 for line in opened.lines[3:8])
     assert part.expected == -(-150 * inside // len(SOURCE))
     assert estimate(opened, (200, 150), "", Region(1, len(opened.lines)), 0).expected == 150
+
+
+@pytest.mark.model
+def test_the_edit_finds_the_file_in_the_cache(smollm2_path: Path) -> None:
+    opened = open_bytes((SOURCE * 5).encode(), "sums.py")
+    edit = build_prompt(opened.lines, "Return floats.", detect_language("sums.py")).request(1)
+    client = native_client(str(smollm2_path), 2)
+
+    async def started(request: CompletionRequest) -> Started:
+        async with aclosing(client.complete(request, CancelFlag())) as events:
+            found = [event async for event in events if isinstance(event, Started)]
+        return found[0]
+
+    async def run() -> tuple[Started, Started]:
+        try:
+            return await started(warm_request(opened)), await started(edit)
+        finally:
+            await client.close()
+
+    warm, first = asyncio.run(run())
+    assert warm.cached_tokens == 0
+    assert first.cached_tokens is not None
+    assert first.prompt_tokens - first.cached_tokens < 60  # the instruction and what follows it

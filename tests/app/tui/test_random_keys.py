@@ -1,0 +1,72 @@
+"""Hundreds of random keys: whatever is pressed whenever, the UI stays, and only an apply changes the file."""
+
+import random
+from pathlib import Path
+
+import pytest
+from textual.screen import ModalScreen
+
+from app.editing.journal import Journal
+from app.paths import journal_dir
+from app.tui.actions import ACTIONS
+from tests.support.headless_edit import SOURCE
+from tests.support.scripted_client import ScriptedClient, fenced
+from tests.support.tui import NARROW, WIDE, Session, drive
+
+LEFT_OUT = {"quit", "models", "edit_outside", "settings", "edit_hunk_outside", "open_file"}
+"""What ends the program or starts others."""
+KEYS = [key for action in ACTIONS if action.id not in LEFT_OUT for key in action.keys]
+REPLIES = [
+    SOURCE.replace("return 0\n", "return 0.0\n").replace('"""Sums."""', '"""Sums and more."""'),
+    SOURCE.replace("high - low", "abs(high - low)"),
+    SOURCE,
+    "no code at all\n",
+    SOURCE[: len(SOURCE) // 2],
+]
+
+
+async def press_many(session: Session, seed: int, count: int, file: Path) -> None:
+    chance = random.Random(seed)
+    applied = len(list(Journal(journal_dir()).entries()))
+    before = file.read_bytes()
+    for _ in range(count):
+        session.client.reply = fenced(chance.choice(REPLIES))
+        kind = chance.random()
+        if kind < 0.08:
+            await session.type("Do.")
+            keys = ["enter"]
+        elif kind < 0.12:
+            keys = ["escape"]
+        elif kind < 0.14:
+            file.write_text(f"# {chance.random()}\n{SOURCE}")
+            before = file.read_bytes()
+            keys = ["f8"]
+        else:
+            keys = [chance.choice(KEYS) for _ in range(chance.randint(1, 4))]
+        await session.pilot.press(*keys)
+        if chance.random() < 0.3:
+            await session.settle()
+        while isinstance(session.app.screen, ModalScreen) and chance.random() < 0.7:
+            await session.press("escape")
+        entries = len(list(Journal(journal_dir()).entries()))
+        if entries != applied:
+            applied, before = entries, file.read_bytes()
+        assert file.read_bytes() == before
+    await session.settle()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_keys(file: Path, seed: int) -> None:
+    async def steps(session: Session) -> None:
+        await press_many(session, seed, 25, file)
+
+    drive(ScriptedClient(""), steps, file=file, size=WIDE if seed % 2 else NARROW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_many_random_keys(file: Path, seed: int) -> None:
+    async def steps(session: Session) -> None:
+        await press_many(session, seed, 150, file)
+
+    drive(ScriptedClient(""), steps, file=file, size=WIDE if seed % 2 else NARROW)
