@@ -6,18 +6,28 @@ addresses as soon as a client may connect, and a `result` at the end, also after
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from app.errors import AppError, EngineUnreachableError, ExitCode, InterruptedByUserError, UsageError
+from app.errors import (
+    AppError,
+    EngineUnreachableError,
+    ExitCode,
+    InterruptedByUserError,
+    MemoryLimitError,
+    UsageError,
+)
 from app.json_events import JsonWriter
 from app.paths import logs_dir, private_dir, shown
 from app.settings import ENGINE_KEY, load_settings
 from editor_engine.errors import EngineError
 
 if TYPE_CHECKING:  # FastAPI and the engine cost 0.8 s that `--help` must not pay
+    from editor_engine.config import EngineConfig
     from editor_engine.server.dispatcher import Progress, ServedEngine
     from editor_engine.server.options import ServeOptions
     from editor_engine.server.run import Listening
@@ -31,6 +41,7 @@ MEGABYTE = 1 << 20
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="TCP port, in place of the socket; 0: any.")
 @click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
 @click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
+@click.option("--isa", metavar="NAME", help="Kernel variant, such as avx2; by default the best one here.")
 @click.option("--idle-timeout", type=click.FloatRange(1), metavar="S", help="Stop after so many seconds without work.")
 @click.option("--queue", type=click.IntRange(0, 10000), default=16, show_default=True, help="Requests that may wait.")
 @click.option(
@@ -48,6 +59,7 @@ def serve(
     port: int | None,
     model: str | None,
     threads: int | None,
+    isa: str | None,
     idle_timeout: float | None,
     queue: int,
     cache_mb: int,
@@ -59,7 +71,7 @@ def serve(
     Without --port it listens on a unix socket that only you can use. Over TCP, clients show the key that
     REDRAFT_ENGINE_KEY holds here as bearer token; without it, only this machine is listened to.
     """
-    from editor_engine.config import socket_path
+    from editor_engine.config import EngineConfig, socket_path
     from editor_engine.server.options import Limits, ServeOptions
 
     lines = JsonWriter(sys.stdout) if as_json else None
@@ -74,7 +86,14 @@ def serve(
             idle_s=idle_timeout,
             limits=Limits(queue=queue),
         )
-        _serve(options, model, threads, cache_mb * MEGABYTE, lines, quiet)
+        settings = load_settings()
+        configure = partial(
+            EngineConfig,
+            threads=settings.threads if threads is None else threads,
+            isa=isa,
+            prefix_bytes=cache_mb * MEGABYTE,
+        )
+        _serve(options, model or settings.model, configure, lines, quiet)
     except (AppError, KeyboardInterrupt) as error:
         failure = error if isinstance(error, AppError) else InterruptedByUserError("Interrupted.")
         if lines:
@@ -93,20 +112,16 @@ def serve(
 def _serve(
     options: "ServeOptions",
     model: str | None,
-    threads: int | None,
-    cache_bytes: int,
+    configure: "Callable[[Path], EngineConfig]",
     lines: JsonWriter | None,
     quiet: bool,
 ) -> None:
     """Raises AppError when it cannot begin, and when ctrl-C ended it."""
     from app.clients.in_process import app_error
-    from editor_engine.config import EngineConfig
     from editor_engine.engine import Engine
     from editor_engine.server.listen import KeyNeededError, ListenError
     from editor_engine.server.run import Ending, Hosting, serve
     from editor_engine.store.installed import locate
-
-    settings = load_settings()
 
     def say(words: str) -> None:
         if not quiet:
@@ -124,11 +139,10 @@ def _serve(
         say(f"ready: {located.id}, {engine.info.threads} threads, context {engine.info.context_length} tokens.")
 
     try:
-        located = locate(model or settings.model)
-        config = EngineConfig(located.path, settings.threads if threads is None else threads, prefix_bytes=cache_bytes)
+        located = locate(model)
 
         def load(progress: "Progress") -> "ServedEngine":
-            return Engine.load(config, progress)
+            return Engine.load(configure(located.path), progress)
 
         log = private_dir(logs_dir()) / "serve.log"
         ending = serve(options, Hosting(located.id, load, log, on_listening, on_ready))
@@ -139,7 +153,7 @@ def _serve(
     except EngineError as error:
         raise app_error(error) from error
     except MemoryError as error:
-        raise EngineUnreachableError("The memory of this machine does not suffice for this model.") from error
+        raise MemoryLimitError("The memory of this machine does not suffice for this model.") from error
     if ending is Ending.INTERRUPTED:
         raise InterruptedByUserError("Interrupted; the server has stopped.")
     say("stopped." if ending is Ending.TERMINATED else "stopped: nobody asked for anything any more.")
