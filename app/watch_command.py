@@ -5,6 +5,7 @@ The watch is `app/watch/watcher.py`. Invariant: with `--json` stdout carries JSO
 """
 
 import asyncio
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # the edit brings the language tables and parsers: 0.1 s that
 @click.option("--strict", is_flag=True, default=None, help="New syntax errors block.")
 @click.option("--no-draft", is_flag=True, default=None, help="Decode plainly: the same output, slower.")
 @click.option("--max-deletions", type=click.IntRange(0), metavar="N", help="Most lines that may be deleted.")
+@click.option("--engine", metavar="URL", help="Address of another engine, as http://localhost:8000/v1 or unix:SOCKET.")
 @click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
 @click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
@@ -46,6 +48,7 @@ def watch(
     strict: bool | None,
     no_draft: bool | None,
     max_deletions: int | None,
+    engine: str | None,
     model: str | None,
     threads: int | None,
     as_json: bool,
@@ -56,7 +59,7 @@ def watch(
     A comment such as `# redraft: use pathlib here` in a saved file says what to do; the comment is taken out. With -i,
     or --rules, every saved file is edited. Runs until ctrl-C.
     """
-    from app.clients.child import ChildClient
+    from app.clients.choose import choose
     from app.settings import load_settings
     from app.watch.job import EditLimits
     from app.watch.rules import StandingRules, read_rules
@@ -80,8 +83,7 @@ def watch(
                 max_deletions=max_deletions,
             ),
         )
-        threads = settings.threads if threads is None else threads
-        client = ChildClient(model or settings.model, threads, on_note=listener.note)
+        client = choose(settings, engine=engine, model=model, threads=threads, child=True, on_note=listener.note)
         code = asyncio.run(_run(options, client, notify, listener))
     except AppError as error:
         return listener.failed(error)
@@ -100,12 +102,12 @@ async def _run(
     from app.watch.watcher import Watcher
 
     notifier = None if notify is None else Notifier(notify, listener.note)
-    with present(options.paths) as presence:
+    with present([os.path.realpath(path) for path in options.paths]) as presence:
 
         def listen(event: "WatchEvent") -> None:
-            listener.hear(event)
             if isinstance(event, StatusChanged):
                 presence.show(event.status)
+            listener.hear(event)
             if notifier is not None:
                 notifier.hear(event)
 

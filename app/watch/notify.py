@@ -34,24 +34,25 @@ class Notifier:
         self._note = note
         self._said = False
         self._waiting: deque[WatchEvent] = deque(maxlen=MOST_WAITING)
-        self._task: asyncio.Task[None] | None = None
+        self.working: asyncio.Task[None] | None = None
+        """Runs the command for what waits; None before the first event."""
 
     def hear(self, event: WatchEvent) -> None:
         """Tell the command of an event, if it is of a kind that it hears of."""
         if not isinstance(event, (Proposed, Applied, Failed)):
             return
         self._waiting.append(event)
-        if self._task is None or self._task.done():
-            self._task = asyncio.ensure_future(self._work())
+        if self.working is None or self.working.done():
+            self.working = asyncio.ensure_future(self._work())
 
     async def close(self) -> None:
         """Let what runs come to its end, but not for long; what waits is dropped."""
         self._waiting.clear()
-        if self._task is not None:
-            await asyncio.wait([self._task], timeout=0.5)
-            self._task.cancel()
+        if self.working is not None:
+            await asyncio.wait([self.working], timeout=0.5)
+            self.working.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+                await self.working
 
     async def _work(self) -> None:
         while self._waiting:
