@@ -16,9 +16,15 @@ CHAT = "/v1/chat/completions"
 KEY = "a-secret-of-ours"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def keyed() -> Iterator[LiveServer]:
     with live_server(EchoEngine(), ServeOptions(port=0, key=KEY)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def keyless() -> Iterator[LiveServer]:
+    with live_server(EchoEngine(), tcp()) as server:
         yield server
 
 
@@ -38,24 +44,23 @@ def read_all(sock: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:80", "LOCALHOST:1", "[::1]:9"])
-def test_a_name_of_this_machine_is_answered(host: str) -> None:
-    with live_server(EchoEngine(), tcp()) as server, server.client() as client:
+def test_a_name_of_this_machine_is_answered(keyless: LiveServer, host: str) -> None:
+    with keyless.client() as client:
         assert client.get("/health", headers={"host": host}).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", "[::1"])
-def test_another_name_is_refused(host: str) -> None:
-    with live_server(EchoEngine(), tcp()) as server, server.client() as client:
+def test_another_name_is_refused(keyless: LiveServer, host: str) -> None:
+    with keyless.client() as client:
         answer = client.get("/health", headers={"host": host})
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "host")
 
 
-def test_two_host_headers_and_none_are_refused() -> None:
-    with live_server(EchoEngine(), tcp()) as server:
-        for lines in (b"Host: localhost\r\nHost: localhost\r\n", b""):
-            with connected(server) as sock:
-                sock.sendall(b"GET /health HTTP/1.1\r\n" + lines + b"\r\n")
-                assert read_all(sock).split(b" ")[1] in (b"400", b"403")
+def test_two_host_headers_and_none_are_refused(keyless: LiveServer) -> None:
+    for lines in (b"Host: localhost\r\nHost: localhost\r\n", b""):
+        with connected(keyless) as sock:
+            sock.sendall(b"GET /health HTTP/1.1\r\n" + lines + b"\r\n")
+            assert read_all(sock).split(b" ")[1] in (b"400", b"403")
 
 
 def test_a_name_is_no_matter_on_the_unix_socket(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,21 @@ from editor_engine.events import Finished, Text
 from editor_engine.server.options import ServeOptions
 from editor_engine.server.run import Ending
 from editor_engine.wire import EXTENSION_FIELDS, event_from_json, identity_from_json
-from tests.support.served_engine import MODEL, PATIENCE_S, EchoEngine, chat, data_of, live_server, tcp
+from tests.support.served_engine import MODEL, PATIENCE_S, EchoEngine, LiveServer, chat, data_of, live_server, tcp
 
 CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture(scope="module")
+def echo() -> EchoEngine:
+    return EchoEngine()
+
+
+@pytest.fixture(scope="module")
+def shared(echo: EchoEngine) -> Iterator[LiveServer]:
+    """A server for tests that only ask."""
+    with live_server(echo, tcp()) as server:
+        yield server
 
 
 def test_a_completion_is_the_reply_with_its_figures() -> None:
@@ -138,9 +151,11 @@ def test_prediction_tokens_are_counted_as_openai_means_them() -> None:
         ({"prediction": {"type": "content", "content": "a"}, "redraft": {"source": "b"}}, "prediction"),
     ],
 )
-def test_what_cannot_be_served_is_refused_by_name(change: dict[str, object], param: str) -> None:
-    engine = EchoEngine()
-    with live_server(engine, tcp()) as server, server.client() as client:
+def test_what_cannot_be_served_is_refused_by_name(
+    echo: EchoEngine, shared: LiveServer, change: dict[str, object], param: str
+) -> None:
+    before = len(echo.asked)
+    with shared.client() as client:
         answer = client.post(
             CHAT, content=json.dumps(chat("x", **change)), headers={"content-type": "application/json"}
         )
@@ -148,7 +163,7 @@ def test_what_cannot_be_served_is_refused_by_name(change: dict[str, object], par
     error = answer.json()["error"]
     assert error["type"] == "invalid_request_error"
     assert error["param"] == param
-    assert engine.asked == []
+    assert len(echo.asked) == before
 
 
 @pytest.mark.parametrize(
@@ -159,8 +174,8 @@ def test_what_cannot_be_served_is_refused_by_name(change: dict[str, object], par
         {name: None for name in ("n", "top_p", "tools", "stop", "seed", "temperature", "max_tokens", "redraft")},
     ],
 )
-def test_fields_that_ask_for_nothing_are_accepted(defaults: dict[str, object]) -> None:
-    with live_server(EchoEngine(), tcp()) as server, server.client() as client:
+def test_fields_that_ask_for_nothing_are_accepted(shared: LiveServer, defaults: dict[str, object]) -> None:
+    with shared.client() as client:
         assert client.post(CHAT, json=chat("x", **defaults)).status_code == 200
 
 
@@ -177,11 +192,10 @@ def test_fields_that_ask_for_nothing_are_accepted(defaults: dict[str, object]) -
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_failure_is_an_answer_and_the_next_request_runs(
-    error: BaseException, status: int, code: str, stream: bool
+    echo: EchoEngine, shared: LiveServer, error: BaseException, status: int, code: str, stream: bool
 ) -> None:
-    engine = EchoEngine()
-    with live_server(engine, tcp()) as server, server.client() as client:
-        engine.failure = error
+    with shared.client() as client:
+        echo.failure = error
         answer = client.post(CHAT, json=chat("x", stream=stream))
         if stream:  # it came after the first event
             assert answer.status_code == 200
@@ -216,8 +230,8 @@ def test_facts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/v1/chat/completions/", "/v1/completions"])
-def test_other_paths_are_404_in_the_same_shape(path: str) -> None:
-    with live_server(EchoEngine(), tcp()) as server, server.client() as client:
+def test_other_paths_are_404_in_the_same_shape(shared: LiveServer, path: str) -> None:
+    with shared.client() as client:
         answer = client.get(path)
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "http")
         wrong = client.get(CHAT)
