@@ -15,7 +15,8 @@ def main() -> None:
     parameters.n_ctx = int(sys.argv[2])
     parameters.n_gpu_layers = 0
     parameters.n_parallel = 1
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 2
+    # One: several wait for each other in a loop, which on a busy machine takes a hundred times as long.
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
     parameters.verbosity = 0
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0
