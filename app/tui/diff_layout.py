@@ -105,8 +105,10 @@ def wrap(text: str, width: int, *, at_words: bool = False) -> tuple[int, ...]:
     breaks, at, after_space = [0], 0, 0
     for char in shown:
         cells = get_character_cell_size(char)
+        if at + cells - breaks[-1] > width and at_words and after_space > breaks[-1]:
+            breaks.append(after_space)
         if at + cells - breaks[-1] > width:
-            breaks.append(after_space if at_words and after_space > breaks[-1] else at)
+            breaks.append(at)
         at += cells
         if char == " ":
             after_space = at

@@ -6,6 +6,7 @@ replies is drawn as `cells.shown_line` has it, never as markup.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -30,6 +31,8 @@ DECIDED = {Decision.UNDECIDED: "?", Decision.ACCEPTED: "✓", Decision.REJECTED:
 NOTE_INDENT = 3
 """Cells before the words of a note."""
 _MOST_STRIPS = 4_000
+_MOST_PLACES = 200
+"""Stretches of one line that are marked; more would cost a frame, and be more than anyone looks at."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ class Painter:
     picking: bool = False
     """Lines are being chosen one by one."""
     digits: int = 1
-    _strips: dict[tuple[Row, bool], Strip] = field(default_factory=dict)
+    strips: dict[object, Strip] = field(default_factory=dict)
+    """Drawn lines that may be used again, kept from one painter to the next as long as the text's colours hold."""
 
     @property
     def gutter(self) -> int:
@@ -189,12 +193,14 @@ class Painter:
         return strip.crop(left, max(left, strip.cell_length))
 
     def _strip(self, row: Row) -> Strip:
-        key = (row, self.provenance)
-        strip = self._strips.get(key)
+        key = (row, self.provenance, self.words, self.find, self.theme.name)
+        strip = self.strips.get(key)
         if strip is None:
-            if len(self._strips) >= _MOST_STRIPS:
-                self._strips.clear()
-            strip = self._strips[key] = self._drawn(row)
+            if len(self.strips) >= _MOST_STRIPS:
+                self.strips.clear()
+            strip = self._drawn(row)
+            if row.kind != ADDED or not self.live_origins:  # where a reply still comes, a line may yet grow
+                self.strips[key] = strip
         return strip
 
     def _drawn(self, row: Row) -> Strip:
@@ -251,11 +257,14 @@ def _over(strip: Strip, text: str, places: Iterable[tuple[int, int]], style: Sty
     """The strip of a line with a style over stretches of its characters."""
     shown = shown_line(text)
     cuts: list[tuple[int, int]] = []
-    for start, end in places:
+    at = cells = 0  # a character of the shown text, and its cell
+    for start, end in islice(places, _MOST_PLACES):
         end = min(end, len(text))
         if start < end:
-            before = cell_len(shown.text[: shown.starts[start]])
-            cuts.append((before, before + cell_len(shown.text[shown.starts[start] : shown.starts[end]])))
+            first, last = shown.starts[start], shown.starts[end]
+            before = cells + cell_len(shown.text[at:first])
+            at, cells = last, before + cell_len(shown.text[first:last])
+            cuts.append((before, cells))
     pieces: list[Strip] = []
     at = 0
     for start, end in cuts:

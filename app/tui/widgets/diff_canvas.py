@@ -56,6 +56,7 @@ class DiffCanvas(ScrollView, can_focus=True):
         self._rows: list[Row] = []
         self._layout = Layout((), split=False, wrap_at=None)
         self._painter: Painter | None = None
+        self._strips: dict[object, Strip] = {}
 
     # --- what is drawn ------------------------------------------------------------------------------------------------
 
@@ -81,6 +82,11 @@ class DiffCanvas(ScrollView, can_focus=True):
         self.cursor = 0 if before is None else self._again(before)
         self._redraw()
         self._see_cursor()
+
+    def recolour(self, old: Highlighter | None, new: Highlighter | None) -> None:
+        """Take other syntax colours for the source and the new file."""
+        self.highlighters = (old, new)
+        self._strips = {}
 
     @property
     def is_split(self) -> bool:
@@ -137,6 +143,7 @@ class DiffCanvas(ScrollView, can_focus=True):
             find=self.wanted,
             picking=self.picking,
             digits=max(2, len(str(last))),
+            strips=self._strips,
         )
         return self._painter
 

@@ -12,6 +12,7 @@ from textual.binding import BindingType
 
 from app.editing.again import redone
 from app.editing.checks import CheckReport, CheckWarning
+from app.editing.diff import Hunk
 from app.editing.document import Document
 from app.editing.language import Language, detect_language
 from app.editing.live import LiveDiff
@@ -52,6 +53,7 @@ class DiffView(DiffExports):
         self._extra: dict[int, int] = {}
         self._sentence = ""
         self._sentences: tuple[str, ...] = ()
+        self._coloured: tuple[Hunk, ...] = ()
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 
@@ -91,6 +93,7 @@ class DiffView(DiffExports):
             review = Review.start(proposal.plan.document)
         spans: Sequence[Sequence[Span]] = () if live is None else live.state().origins
         self.show_review(review.extended(proposal.hunks[review.received :]), proposal)
+        self._strips.clear()
         self.origins = added_origins(proposal.plan.document, proposal.hunks, spans)
         self._refill()
         self._go_to_undecided(1)
@@ -126,11 +129,12 @@ class DiffView(DiffExports):
     def _forget(self) -> None:
         self._live = self._plan = self._report = None
         self._extra, self._sentence, self._sentences, self.picking, self.wanted = {}, "", (), False, ""
-        self.highlighters, self.origins, self.live_origins = (None, None), {}, ()
+        self.recolour(None, None)
+        self.origins, self.live_origins, self._coloured = {}, (), ()
 
     def _colour(self, document: Document, language: Language) -> None:
         self._language = language
-        self.highlighters = (Highlighter(document.lines, language), None)
+        self.recolour(Highlighter(document.lines, language), None)
 
     def _refill(self, *, keep: bool = True) -> None:
         """Make the rows anew from what is known."""
@@ -143,10 +147,10 @@ class DiffView(DiffExports):
         elif review is not None:
             rows += note_rows(self._report)
             rows += with_hidden(review_rows(review, self._extra), review)
-            if review.hunks:
+            if review.hunks != self._coloured:
+                self._coloured = review.hunks
                 assert self._language is not None
-                new = Highlighter(review.all_lines(), self._language)
-                self.highlighters = (self.highlighters[0], new)
+                self.recolour(self.highlighters[0], Highlighter(review.all_lines(), self._language))
         self.show_rows(rows, keep=keep)
         self.border_subtitle = self._summary()
 
