@@ -307,3 +307,44 @@ def server(model: str | None, threads: int | None, isa: str | None, repeats: int
             output.progress,
         )
         output.answer(conditions, figures.table(), figures.fields())
+
+
+@bench.command()
+@click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
+@click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Threads; 0 takes every processor.")
+@click.option(
+    "--files", type=click.IntRange(1, 1_000_000), default=50_000, show_default=True, help="Files in the tree."
+)
+@click.option("--saves", type=click.IntRange(1, 1000), default=5, show_default=True, help="Saves in a run.")
+@click.option("--idle", type=click.FloatRange(0.1), default=65.0, show_default=True, help="Idle seconds in a run.")
+@click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs of a watch.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
+def watch(
+    model: str | None, threads: int | None, files: int, saves: int, idle: float, repeats: int, as_json: bool
+) -> None:
+    """A watch on a large tree: its start, what it costs while idle, and a save's way to its proposal."""
+    import sys
+    import tempfile
+
+    from app.bench.watch_session import make_tree, measure_watch
+    from editor_engine.bench.conditions import machine_conditions
+    from prompts import bench_text
+
+    with answering("watch", as_json) as output, tempfile.TemporaryDirectory(prefix="redraft-bench-") as folder:
+        located, chosen = locate_model(model, threads)
+        root = Path(folder, "tree")
+        output.progress(f"making {files} files")
+        make_tree(root, files)
+        conditions = {**machine_conditions(), "model_id": located.id, "threads": chosen, "repeats": repeats}
+        options = ["--model", str(located.path), "--threads", str(chosen)]
+        figures = measure_watch(
+            [sys.executable, "-P", "-m", "app.cli", "watch", *options],
+            {"XDG_STATE_HOME": str(Path(folder, "state"))},
+            root,
+            bench_text("parcels"),
+            saves=saves,
+            repeats=repeats,
+            idle_s=idle,
+            progress=output.progress,
+        )
+        output.answer({**conditions, "files": files, "saves": saves, "idle_s": idle}, figures.table(), figures.fields())

@@ -16,21 +16,8 @@ import pytest
 from app.errors import ExitCode
 from app.paths import proposals_dir
 from app.watch.presence import running_watches, stop_watch, watches_dir
+from tests.support.watch_program import PROGRAM
 
-_ROOT = Path(__file__).resolve().parents[2]
-_PROGRAM = f"""
-import sys
-sys.path.insert(0, {str(_ROOT)!r})
-import app.clients.choose
-from tests.support.watch_rig import WatchClient, edit_with
-held = "--held" in sys.argv
-sys.argv = [argument for argument in sys.argv if argument != "--held"]
-def client(*given, **more):
-    return WatchClient(edit_with(lambda source: source + "print('hello')\\n"), held=held)
-app.clients.choose.choose = client
-from app.cli import main
-sys.exit(main())
-"""
 TRIGGERED = "x = 1\n# redraft: say hello\n"
 
 
@@ -63,7 +50,7 @@ class Watch:
 
 @contextmanager
 def watch(folder: Path, *arguments: str) -> Iterator[Watch]:
-    command = [sys.executable, "-c", _PROGRAM, "watch", *arguments]
+    command = [sys.executable, "-c", PROGRAM, "watch", *arguments]
     pipe = subprocess.PIPE
     with subprocess.Popen(
         command, cwd=folder, stdout=pipe, stderr=pipe, text=True, stdin=subprocess.DEVNULL
@@ -129,7 +116,7 @@ def test_what_a_killed_watch_left_is_no_watch(tmp_path: Path) -> None:
 
 
 def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-c", _PROGRAM, "watch", *arguments]
+    command = [sys.executable, "-c", PROGRAM, "watch", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert "Traceback" not in done.stderr, done.stderr
     return done
