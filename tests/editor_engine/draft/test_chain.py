@@ -1,6 +1,5 @@
 """The drafter as a whole: what it proposes, what it learns, and that it stays bounded and deterministic."""
 
-import sys
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -11,6 +10,7 @@ from editor_engine.draft.chain import ChainDrafter, Parts
 from editor_engine.draft.drafter import Draft, Origin
 from editor_engine.draft.pass_cost import PassCost
 from editor_engine.events import Provenance
+from tests.support.work import steps_of
 
 INSTRUCTION = [5001, 5002, 5003]
 
@@ -207,24 +207,6 @@ ADVERSARIAL = {
     "tabs and words": [token for i in range(2500) for token in (9, 9, 9, 100 + i % 40)],
     "bytes of wide characters": [token for i in range(2500) for token in (228, 184, 128 + i % 64, 239)],
 }
-
-
-def steps_of(call: Callable[[], object]) -> int:
-    """Python function calls and lines run by `call`: work, counted without a clock."""
-    count = 0
-
-    def trace(frame: object, event: str, argument: object) -> object:
-        nonlocal count
-        count += 1
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 @pytest.mark.parametrize("name", ADVERSARIAL)
