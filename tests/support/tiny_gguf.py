@@ -29,7 +29,6 @@ CHAT_TEMPLATE = (
 )
 
 # Inputs and bytes of a block.
-# Inputs and bytes of a block.
 BLOCKS = {"Q4_0": (32, 18), "Q4_1": (32, 20), "Q5_0": (32, 22), "Q5_1": (32, 24), "Q8_0": (32, 34)} | {
     "Q2_K": (256, 84),
     "Q4_K": (256, 144),

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from editor_engine import kernels
 from editor_engine.config import EngineConfig
 from editor_engine.models.native.checkpoint import open_checkpoint
 from editor_engine.models.native.float_twin import FloatTwin
@@ -108,15 +109,33 @@ def test_qwen_15(qwen15_path: Path) -> None:
     check(qwen15_path, 24)
 
 
+def check_identity(path: Path, count: int) -> None:
+    """Every variant, thread count and size of passes gives the logits of the scalar kernels in one pass."""
+
+    def run(chunk: int, isa: str, threads: int) -> bytes:
+        model = load_native(EngineConfig(path, isa=isa, threads=threads, context_length=256)).model
+        pieces = [tokens[at : at + chunk] for at in range(0, count, chunk)]
+        return b"".join(model.score(piece, head_rows=len(piece)).tobytes() for piece in pieces)
+
+    tokens = [index * 97 % 49000 for index in range(1, count + 1)]
+    right = run(count, "scalar", 2)
+    for isa in kernels.variants():
+        for threads, chunk in ((1, 7), (2, 1), (3, count)) if isa != "scalar" else ():
+            assert run(chunk, isa, threads) == right or pytest.fail(f"{isa}, {threads} threads, {chunk} rows")
+
+
 @pytest.mark.model
 def test_variants_threads_and_chunks_give_one_result(smollm2_path: Path) -> None:
-    def run(chunk: int, **options: object) -> np.ndarray:
-        model = load_native(EngineConfig(smollm2_path, **options)).model  # type: ignore[arg-type]
-        pieces = [tokens[at : at + chunk] for at in range(0, len(tokens), chunk)]
-        return np.concatenate([model.score(piece, head_rows=len(piece)) for piece in pieces])
+    check_identity(smollm2_path, 17)
 
-    tokens = [index * 97 % 49000 for index in range(1, 33)]
-    right = run(32, threads=1, isa="scalar")
-    assert np.array_equal(run(1, threads=2), right)
-    assert np.array_equal(run(7, threads=1), right)
-    assert np.array_equal(run(32, threads=2), right)
+
+@pytest.mark.model
+def test_variants_threads_and_chunks_give_one_result_05(qwen05_path: Path) -> None:
+    check_identity(qwen05_path, 9)
+
+
+@pytest.mark.model
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_variants_threads_and_chunks_give_one_result_15(qwen15_path: Path) -> None:
+    check_identity(qwen15_path, 70)
