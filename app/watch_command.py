@@ -17,7 +17,7 @@ from app.errors import AppError, ExitCode, UsageError
 if TYPE_CHECKING:  # the edit brings the language tables and parsers: 0.1 s that `--help` must not pay
     from app.engine_client import EngineClient
     from app.watch.events import WatchEvent
-    from app.watch.watcher import WatchOptions
+    from app.watch.options import WatchOptions
     from app.watch_report import WatchListener
 
 
@@ -62,8 +62,8 @@ def watch(
     from app.clients.choose import choose
     from app.settings import load_settings
     from app.watch.job import EditLimits
+    from app.watch.options import WatchOptions
     from app.watch.rules import StandingRules, read_rules
-    from app.watch.watcher import WatchOptions
     from app.watch_report import JsonListener, TalkListener
 
     listener: WatchListener = JsonListener(sys.stdout) if as_json else TalkListener(sys.stderr, quiet)

@@ -10,9 +10,7 @@ nothing is written over a state that is not the one the edit was made from.
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
-from app.editing.document import Document
 from app.editing.journal import Journal
 from app.editing.proposals import ProposalStore
 from app.engine_client import EngineClient
@@ -41,13 +39,14 @@ from app.watch.events import (
     Unchanged,
     WatchEvent,
 )
+from app.watch.gate import Gate
 from app.watch.inotify import InotifySource
-from app.watch.job import Asked, EditLimits, asked_of, edit_saved, open_saved
+from app.watch.job import edit_saved
 from app.watch.ledger import Ledger
+from app.watch.options import WatchOptions
 from app.watch.pace import Pace
 from app.watch.roots import Roots, SourceMaker, Touched
-from app.watch.rules import StandingRules
-from app.watch.saves import MOST_QUEUED, SETTLE_S, Pushed, Save, SaveQueue
+from app.watch.saves import Pushed, Save, SaveQueue
 from app.watch.tree import Kind
 from app.watch.warm_start import WarmStart
 from editor_engine.requests import CancelFlag
@@ -58,26 +57,6 @@ _SLICE = 32
 """Saves that are read before the loop looks at anything else."""
 
 Listen = Callable[[WatchEvent], None]
-
-
-@dataclass(frozen=True)
-class WatchOptions:
-    """What to watch, and what to do about a save."""
-
-    paths: tuple[str, ...]
-    """Files and folders, at least one."""
-    standing: StandingRules = field(default_factory=StandingRules)
-    apply: bool = False
-    """Write an edit that raised no warning, instead of proposing it."""
-    once: bool = False
-    """Edit every file that has a trigger, and, with a standing instruction, every file that was named; then end."""
-    poll: bool = False
-    """The file system gives no events."""
-    limits: EditLimits = field(default_factory=EditLimits)
-    settle_s: float = SETTLE_S
-    most_queued: int = MOST_QUEUED
-    breaker: Breaker | None = None
-    """None: 3 runs in 30 s."""
 
 
 class Watcher:
@@ -98,12 +77,10 @@ class Watcher:
         self._client = client
         self._listen = listen
         self._pace = pace or Pace()
-        self._ledger = Ledger(journal)
         self._delivery = Delivery(store, journal, listen, apply=options.apply, now=self._pace.now)
         limit = options.most_queued if not options.once else 1 << 62
         self._queue = SaveQueue(options.breaker or Breaker(), options.settle_s, limit)
-        self._hashes: dict[str, str] = {}
-        """Path to the last state that was looked at; files that were not saved since the start have none."""
+        self._gate = Gate(Ledger(journal), self._standing, lambda path: options.once and path in self._roots.named)
         self._held: set[str] = set()
         self._unreadable: set[str] = set()
         self._job: asyncio.Task[None] | None = None
@@ -229,8 +206,8 @@ class Watcher:
         for old, new in touched.renamed:
             if self._queue.is_busy(old):
                 touched.files.append(new)
-            elif old in self._hashes:
-                self._hashes[new] = self._hashes.pop(old)
+            else:
+                self._gate.rename(old, new)
         for path in touched.gone:
             if path not in touched.files:
                 self._gone(path)
@@ -240,11 +217,11 @@ class Watcher:
         for path in files:
             self._queue.touch(path, self._pace.now())
         if len(set(files)) == 1 and self._job is None and not self._queue.queued:
-            self._warm.begin(lambda: self._asked(files[0]))
+            self._warm.begin(lambda: self._gate.look(files[0]).asked)
 
     def _gone(self, path: str) -> None:
         self._drop(path)
-        self._hashes.pop(path, None)
+        self._gate.forget(path)
 
     def _drop(self, path: str) -> None:
         """Nothing is asked of this file any more."""
@@ -272,37 +249,24 @@ class Watcher:
     def _look_at(self, path: str, touched_at: float) -> None:
         """Queue a file if this state of it is new, not ours, and something is asked of it."""
         try:
-            document = open_saved(path)
-            self._unreadable.discard(path)
-            if self._hashes.get(path) == document.sha256:
-                return
-            asked = self._asked_of(document)
+            look = self._gate.look(path)
         except FileError as error:
             self._cannot_read(path, error)
             return
-        self._hashes[path] = document.sha256
-        if asked is None:
+        self._unreadable.discard(path)
+        if not look.new:
+            return
+        self._gate.remember(path, look.sha256)
+        if look.asked is None:
             self._drop(path)
             return
-        pushed = self._queue.push(path, document.sha256, touched_at, self._pace.now())
+        pushed = self._queue.push(path, look.sha256, touched_at, self._pace.now())
         if pushed is Pushed.FULL:
             self._overflow(path)
             return
         if pushed is Pushed.SUPERSEDES:
             self._cancel_job()
         self._say_held(path)
-
-    def _asked(self, path: str) -> Asked | None:
-        """What the file as it is now asks for, if that state was not looked at before."""
-        document = open_saved(path)
-        return None if self._hashes.get(path) == document.sha256 else self._asked_of(document)
-
-    def _asked_of(self, document: Document) -> Asked | None:
-        path = str(document.target)
-        named = path in self._roots.named
-        if not (self._options.once and named) and self._ledger.is_ours(path, document.sha256):
-            return None
-        return asked_of(document, self._standing(path))
 
     def _standing(self, path: str) -> str | None:
         if self._options.once and path not in self._roots.named:
@@ -320,7 +284,7 @@ class Watcher:
 
     def _overflow(self, path: str) -> None:
         """No room: have the rescan that follows find the file again."""
-        self._hashes.pop(path, None)
+        self._gate.forget(path)
         self._roots.doubt(path)
         if not self._overfull:
             self._overfull = True
@@ -371,13 +335,12 @@ class Watcher:
         else:
             self._delivered += 1
             if after is not None:
-                self._hashes[save.path] = after
+                self._gate.remember(save.path, after)
         self._engine_failures = 0
 
     async def _edited(self, save: Save) -> str | None:
         await self._warm.use(save.sha256)
-        document = open_saved(save.path)
-        asked = asked_of(document, self._standing(save.path)) if document.sha256 == save.sha256 else None
+        asked = self._gate.asked_of_state(save.path, save.sha256)
         if asked is None or self._cancel.is_set():
             raise InterruptedByUserError("A newer save is there.")
         began = self._pace.now()
@@ -391,7 +354,11 @@ class Watcher:
         if self._stopping:
             return
         self._listen(Superseded(save.path))
-        if os.path.lexists(save.path):
+        if not os.path.lexists(save.path):
+            return
+        if self._options.once:  # nothing else would look at it again
+            self._look_at(save.path, self._pace.now())
+        else:
             self._queue.touch(save.path, self._pace.now())
 
     def _count_engine_failure(self, error: AppError) -> None:

@@ -18,8 +18,9 @@ from app.errors import AppError, ExitCode
 from app.paths import journal_dir, proposals_dir
 from app.watch.events import WatchEvent
 from app.watch.inotify import FolderEvent, InotifySource
+from app.watch.options import WatchOptions
 from app.watch.pace import Pace
-from app.watch.watcher import Watcher, WatchOptions
+from app.watch.watcher import Watcher
 from editor_engine.events import EngineEvent, Finished, FinishReason, Prefill, Started, Stats
 from editor_engine.requests import CancelFlag, CompletionRequest
 from tests.support.scripted_client import ScriptedClient, prompt_tokens, tokens_of
@@ -80,7 +81,7 @@ class WatchClient(ScriptedClient):
     warmed: list[CompletionRequest] = field(default_factory=list)
     held: bool = False
     """While true, no edit gets further than its start, unless it is cancelled."""
-    on_step: Callable[[], None] = bool
+    on_step: Callable[[], object] = bool
     """Called at every event of a completion."""
 
     async def complete(self, request: CompletionRequest, cancel: CancelFlag) -> AsyncGenerator[EngineEvent, None]:

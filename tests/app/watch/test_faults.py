@@ -223,12 +223,12 @@ def test_a_file_that_may_not_be_read_is_said_once_and_read_when_it_may(
     async def work() -> None:
         path = tmp_path / "a.py"
         async with watching(tmp_path, client, standing=ALL) as rig:
-            monkeypatch.setattr("app.watch.watcher.open_saved", closed)
+            monkeypatch.setattr("app.watch.gate.open_saved", closed)
             for number in range(3):
                 path.write_text(f"a = {number}\n")
                 await rig.settle()
             assert len(rig.of(Failed)) == 1
-            monkeypatch.setattr("app.watch.watcher.open_saved", open_saved)
+            monkeypatch.setattr("app.watch.gate.open_saved", open_saved)
             path.write_text("a = 3\n")
             await rig.settle()
             assert client.edited() == ["a = 3\n"]

@@ -536,6 +536,23 @@ def test_once_edits_what_has_triggers_and_what_was_named(tmp_path: Path, client:
     asyncio.run(work())
 
 
+def test_once_edits_the_newest_state_of_a_file_that_is_saved_meanwhile(tmp_path: Path, client: WatchClient) -> None:
+    path = tmp_path / "a.py"
+
+    def save_once() -> None:
+        client.at_token.clear()
+        path.write_text("x = 2\n" + TRIGGER)
+
+    async def work() -> None:
+        path.write_text("x = 1\n" + TRIGGER)
+        client.at_token[2] = save_once
+        async with watching(tmp_path, client, once=True, apply=True, wait=False) as rig:
+            assert await rig.ended() is ExitCode.OK
+            assert path.read_text() == "x = 2\nprint('hello')\n"
+
+    asyncio.run(work())
+
+
 def test_a_path_that_is_not_there_is_refused(tmp_path: Path, client: WatchClient) -> None:
     async def work() -> None:
         with pytest.raises(FileMissingError):
