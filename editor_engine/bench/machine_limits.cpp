@@ -1,4 +1,4 @@
-// What the machine can do at most: bytes read per second from memory, 8-bit multiply-adds per second, by threads.
+// What the machine can do at most: bytes read per second from memory, multiply-adds per second in 8 bits and in fp32.
 //
 // The peaks of the floors in kernels/NOTES.md. Not part of the extension; built and run by hand:
 //   c++ -std=c++20 -O2 -march=native -pthread machine_limits.cpp -o machine_limits && ./machine_limits 2
@@ -43,23 +43,21 @@ void read_all(const std::uint8_t* bytes) {
     take(_mm256_or_si256(_mm256_or_si256(a, b), _mm256_or_si256(c, d)));
 }
 
-// Twelve chains of `step`, each 64 operations: enough to hide the latency of two such units. The empty asm keeps every
-// step in the loop.
-template <typename Step> void multiply(const Step& step) {
-    __m256i sums[kChains] = {}, inputs[kChains], weights = _mm256_set1_epi8(3);
-    for (int c = 0; c < kChains; ++c) {
-        inputs[c] = _mm256_set1_epi8(static_cast<char>(c));
-        asm volatile("" : "+x"(inputs[c]));
+// Twelve chains of `step`, enough to hide the latency of two such units. The empty asm keeps every step in the loop.
+template <typename Vector, typename Step> void chains(const Step& step) {
+    Vector sums[kChains] = {}, inputs[kChains] = {}, weights = {};
+    for (Vector& input : inputs) {
+        asm volatile("" : "+v"(input));
     }
     for (std::int64_t i = 0; i < kSteps / kChains; ++i) {
-        asm volatile("" : "+x"(weights));
+        asm volatile("" : "+v"(weights));
 #pragma GCC unroll 12
         for (int c = 0; c < kChains; ++c) {
             sums[c] = step(sums[c], weights, inputs[c]);
         }
     }
-    for (const __m256i& sum : sums) {
-        take(sum);
+    for (Vector& sum : sums) {
+        asm volatile("" : "+v"(sum));
     }
 }
 
@@ -108,13 +106,21 @@ int main(int argc, char** argv) {
     for (int threads = 1; threads <= most; ++threads) {
         report("read", "GB/s", threads, static_cast<double>(kBytes), [&](int t) { read_all(buffers[size_t(t)]); });
         report("maddubs", "Gop/s", threads, 64.0 * kSteps, [](int) {
-            multiply([](__m256i sum, __m256i w, __m256i x) {
+            chains<__m256i>([](__m256i sum, __m256i w, __m256i x) {
                 return _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, x));
             });
         });
+        report("fma 256", "Gop/s", threads, 16.0 * kSteps, [](int) {
+            chains<__m256>([](__m256 sum, __m256 w, __m256 x) { return _mm256_fmadd_ps(w, x, sum); });
+        });
+#if defined(__AVX512F__)
+        report("fma 512", "Gop/s", threads, 32.0 * kSteps, [](int) {
+            chains<__m512>([](__m512 sum, __m512 w, __m512 x) { return _mm512_fmadd_ps(w, x, sum); });
+        });
+#endif
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__)
         report("vpdpbusd", "Gop/s", threads, 64.0 * kSteps, [](int) {
-            multiply([](__m256i sum, __m256i w, __m256i x) { return _mm256_dpbusd_epi32(sum, w, x); });
+            chains<__m256i>([](__m256i sum, __m256i w, __m256i x) { return _mm256_dpbusd_epi32(sum, w, x); });
         });
 #endif
     }
