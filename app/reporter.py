@@ -235,6 +235,8 @@ class TalkReporter:
             f"{budget.expected}, at most {budget.max_tokens}; context "
             f"{'unknown' if budget.context is None else budget.context}. Expected time: {time}."
         )
+        if self._verbose:
+            self.note(f"Engine: {plan.engine.reached}.")
 
     def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None:
         engine = plan.engine
