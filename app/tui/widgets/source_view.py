@@ -20,7 +20,7 @@ from app.editing.document import Document
 from app.editing.figures import LineAcceptance
 from app.editing.language import Language, detect_language
 from app.editing.region import Region
-from app.editing.symbols import find_symbols
+from app.editing.symbols import Symbol, find_symbols
 from app.tui.actions import Place, bindings
 from app.tui.highlighting import Highlighter
 from app.tui.line_strips import line_strip
@@ -48,6 +48,7 @@ class SourceView(ScrollView, can_focus=True):
         super().__init__(id=id)
         self._document: Document | None = None
         self._language: Language | None = None
+        self._symbols: tuple[Symbol, ...] | None = None
         self._highlighter: Highlighter | None = None
         self._strips: dict[int, Strip] = {}
         self._width = 0
@@ -65,6 +66,7 @@ class SourceView(ScrollView, can_focus=True):
         self._document = document
         self._language = detect_language(document.name, document.lines[0])
         self._highlighter = Highlighter(document.lines, self._language)
+        self._symbols = None
         self._strips.clear()
         self._width = 0
         self._anchor = None
@@ -229,9 +231,11 @@ class SourceView(ScrollView, can_focus=True):
         if self._document is None or self._language is None:
             return
         now = self.selected_lines or Region(self._cursor + 1, self._cursor + 1)
+        if self._symbols is None:  # a parse of the whole file: some 50 ms for 2,000 lines
+            self._symbols = tuple(find_symbols(self._document.lines, self._language) or ())
         around = [
             symbol
-            for symbol in find_symbols(self._document.lines, self._language) or ()
+            for symbol in self._symbols
             if symbol.first <= now.first
             and now.last <= symbol.last
             and (symbol.first, symbol.last) != (now.first, now.last)
