@@ -144,6 +144,8 @@ class ChatBody(_Strict):
 
     def to_request(self) -> CompletionRequest:
         """What the engine is asked. Raises ServerFault (400) where fields contradict each other."""
+        if self.stream_options is not None and not self.stream:
+            raise _contradiction("stream_options", "`stream_options` is for streams; set `stream` with it.")
         extension = self.redraft or RedraftObject()
         return CompletionRequest(
             messages=tuple(Message(_role(message.role), _text(message.content)) for message in self.messages),

@@ -224,7 +224,8 @@ class Dispatcher:
     def _enter(self, request: CompletionRequest) -> Job:
         if self._stopping:
             raise stopping()
-        if len(self._waiting) >= self._limits.queue:
+        at_once = self._running is None  # it does not wait for anybody, though it goes through the queue
+        if len(self._waiting) >= self._limits.queue + at_once:
             raise busy(len(self._waiting), self._expected_wait_s())
         job = Job(request, self._clock())
         self._last_used = job.queued_at

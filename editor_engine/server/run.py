@@ -48,7 +48,7 @@ class Listening:
     """A server that clients can connect to."""
 
     places: list[str]
-    """Path of the socket, URL of the TCP address."""
+    """As `--engine` takes them: `unix:` and the path of the socket, the URL of the TCP address."""
     stop: Callable[[], object]
     """Ask it to stop, as SIGTERM does; from any thread."""
 
@@ -175,9 +175,11 @@ class _Uvicorn(uvicorn.Server):
         yield
 
     async def accepting(self, running: asyncio.Task[None]) -> None:
-        """Wait until connections are accepted, or it has failed."""
-        while not self.started and not running.done():
+        """Wait until connections are accepted; raises what kept it from that."""
+        while not self.started:
             await asyncio.sleep(0)
+            if running.done():
+                running.result()
 
 
 def _uvicorn_config(app: Guard, options: ServeOptions) -> uvicorn.Config:
@@ -213,5 +215,5 @@ def _uvicorn_into(log: EventLog) -> Iterator[None]:
 def _address(sock: socket.socket) -> str:
     name = sock.getsockname()
     if isinstance(name, str):
-        return name
+        return f"unix:{name}"
     return f"http://[{name[0]}]:{name[1]}" if sock.family is socket.AF_INET6 else f"http://{name[0]}:{name[1]}"

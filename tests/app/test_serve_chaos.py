@@ -201,9 +201,9 @@ def test_clients_of_all_kinds(model: Path) -> None:
             for path in ("/v1/chat/completions", "/v1/redraft/count"):  # the first waits until the model is loaded
                 assert client.post(path, json={**asked, "max_tokens": 1}).status_code == 200
             held = server.held()
-        asyncio.run(run_clients([Client(number, server.place, replies) for number in range(8)], 0))
+        asyncio.run(run_clients([Client(number, server.socket, replies) for number in range(8)], 0))
         resident = server.resident_bytes()
-        clients = [Client(number, server.place, replies) for number in range(CLIENTS)]
+        clients = [Client(number, server.socket, replies) for number in range(CLIENTS)]
         asyncio.run(run_clients(clients, SECONDS))
         after = settle(server, held)
         grown = server.resident_bytes() - resident
@@ -223,9 +223,9 @@ def test_connections_that_say_nothing_keep_nobody_out(model: Path) -> None:
         silent = []
         for _ in range(CLIENTS):
             silent.append(socket.socket(socket.AF_UNIX))
-            silent[-1].connect(server.place)
+            silent[-1].connect(server.socket)
         replies = expected_replies(model)
-        client = Client(1, server.place, replies)
+        client = Client(1, server.socket, replies)
         asyncio.run(run_clients([client], 0))
         for sock in silent:
             sock.close()

@@ -41,7 +41,8 @@ def test_it_listens_on_the_socket_of_this_user_and_stops_at_sigterm(model: Path,
         assert server.start["type"] == "start"
         assert server.start["pid"] == server.process.pid
         assert server.start["model"]["id"] == "tiny"
-        assert server.place == str(socket_path()) == str(runtime / "redraft" / "serve.sock")
+        assert server.place == f"unix:{socket_path()}"
+        assert socket_path() == runtime / "redraft" / "serve.sock"
         with server.client() as client:
             assert ask(client).status_code == 200
             assert client.get("/health").json()["engine"]["model_id"] == "tiny"
@@ -71,7 +72,7 @@ def test_a_second_server_is_refused_with_the_process_of_the_first(model: Path, t
 
 def test_after_a_kill_the_next_start_is_clean(model: Path, runtime: Path) -> None:
     with serving("--model", model) as server:
-        place = Path(server.place)
+        place = Path(server.socket)
         server.process.kill()
         server.process.wait(PATIENCE_S)
         assert place.exists()
@@ -92,7 +93,7 @@ def test_a_killed_client_leaves_the_server_as_it_was(model: Path) -> None:
     body = {"model": "tiny", "messages": [{"role": "user", "content": "x"}], "stream": True}
     with serving("--model", model) as server, server.client() as client:
         assert ask(client).status_code == 200
-        killed = subprocess.run([sys.executable, "-c", child, server.place, json.dumps(body)], timeout=PATIENCE_S)
+        killed = subprocess.run([sys.executable, "-c", child, server.socket, json.dumps(body)], timeout=PATIENCE_S)
         assert killed.returncode == -9
         assert ask(client).status_code == 200
         code, _, _ = server.end()

@@ -32,13 +32,18 @@ class Serving:
 
     @property
     def place(self) -> str:
-        """Its first address."""
+        """Its first address, as `--engine` takes it."""
         return str(self.start["listening"][0])
+
+    @property
+    def socket(self) -> str:
+        """Path of the unix socket it listens on."""
+        return self.place.removeprefix("unix:")
 
     def client(self) -> httpx2.Client:
         """A client of that address."""
         tcp = self.place.startswith("http")
-        transport = None if tcp else httpx2.HTTPTransport(uds=self.place)
+        transport = None if tcp else httpx2.HTTPTransport(uds=self.socket)
         base = self.place if tcp else "http://localhost"
         return httpx2.Client(base_url=base, transport=transport, timeout=PATIENCE_S, trust_env=False)
 

@@ -145,6 +145,7 @@ def test_prediction_tokens_are_counted_as_openai_means_them() -> None:
         ({"max_tokens": 5, "max_completion_tokens": 6}, "max_tokens"),
         ({"stop": ["a"] * 17}, "stop"),
         ({"stop": ""}, "stop"),
+        ({"stream_options": {"include_usage": True}}, "stream_options"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0.role"),
         ({"messages": [{"role": "user", "content": "\ud800"}]}, "messages.0.content"),
@@ -265,6 +266,20 @@ def test_health_and_counts_answer_while_a_request_runs_and_requests_run_in_order
             thread.join(PATIENCE_S)
     assert answers == {text: text + " " for text in ("a b", "c d", "e f", "g h")}
     assert engine.asked == ["a b", "c d", "e f", "g h"]
+
+
+def test_without_a_queue_one_request_runs_and_the_next_is_refused() -> None:
+    engine = EchoEngine(hold_at=0)
+    with live_server(engine, tcp(queue=0)) as server, server.client() as client:
+        first = _raw_request(server.url, chat("first"))
+        assert engine.held.wait(PATIENCE_S)
+        assert client.post(CHAT, json=chat("second")).status_code == 429
+        engine.hold_at = None
+        first.close()
+        while client.get("/health").json()["status"] == "busy":
+            pass
+        assert client.post(CHAT, json=chat("third")).status_code == 200
+    assert engine.asked == ["first", "third"]
 
 
 @pytest.mark.parametrize("hold_at", [0, 1])
