@@ -6,6 +6,7 @@ them of type `result`; the other writes nothing to stdout.
 
 from collections.abc import Sequence
 from importlib.metadata import version
+from statistics import median
 from typing import Protocol, TextIO
 
 from app.editing.apply import Receipt
@@ -21,6 +22,9 @@ from editor_engine.events import EngineEvent, Pass, Prefill, Started, Stats, Tex
 
 LOW_ACCEPTANCE = 0.5
 """Share of accepted drafts below which an edit is told what that cost."""
+
+PLAIN_STEPS = 3
+"""Passes without a draft from which plain decoding's time is estimated."""
 
 OUTCOMES = {
     ExitCode.REFUSED: "refused",
@@ -222,7 +226,8 @@ class TalkReporter:
         self._live = stream.isatty() and not quiet
         self._line_open = False
         self._emitted = self._drafted = self._accepted = self._characters = 0
-        self._decode_ms = self._wasted_ms = 0.0
+        self._decode_ms = self._rejected_ms = 0.0
+        self._single_ms: list[float] = []  # of passes without a draft: what a plain step takes
 
     def planned(self, plan: EditPlan, rates: Rates | None, stdout: TextIO) -> None:
         prompt = "".join(f"[{message.role}]\n{message.content}\n" for message in plan.prompt.messages)
@@ -262,7 +267,9 @@ class TalkReporter:
             self._drafted += event.drafted
             self._accepted += event.accepted
             self._decode_ms += event.ms
-            self._wasted_ms += event.ms * (event.drafted - event.accepted) / event.rows
+            self._rejected_ms += event.ms * (event.drafted - event.accepted) / event.rows
+            if event.rows == 1:
+                self._single_ms.append(event.ms)
             self._status(self._decode_line(plan, event))
         elif isinstance(event, Text) and not self._emitted:  # an engine that does not tell of its passes
             self._characters += len(event.text)
@@ -299,11 +306,21 @@ class TalkReporter:
         """What low acceptance cost, and what to do about it."""
         if stats.acceptance is None or stats.acceptance >= LOW_ACCEPTANCE or not self._decode_ms:
             return  # without passes (another program's engine) nobody knows what it cost
-        self.note(
-            f"Only {stats.acceptance:.0%} of the drafted tokens were accepted; the others took about "
-            f"{self._wasted_ms / 1000:.1f} of {self._decode_ms / 1000:.1f} s of decoding. Where an edit rewrites most "
-            "of a file, --no-draft gives the same output; --symbol or --lines leaves less to rewrite."
-        )
+        advice = "--symbol or --lines leaves less to rewrite."
+        if len(self._single_ms) >= PLAIN_STEPS:
+            plain_s = median(self._single_ms) * self._emitted / 1000
+            lost_s = self._decode_ms / 1000 - plain_s
+            if lost_s > 0:
+                cost = (
+                    f"drafting cost some {lost_s:.1f} s over the {plain_s:.1f} s that plain decoding would have taken"
+                )
+                advice = f"--no-draft gives the same output; {advice}"
+            else:
+                cost = f"drafting still saved some {-lost_s:.1f} of {plain_s:.1f} s"
+        else:
+            cost = f"the others took some {self._rejected_ms / 1000:.1f} of {self._decode_ms / 1000:.1f} s of decoding"
+            advice = f"Where an edit rewrites most of a file, --no-draft gives the same output; {advice}"
+        self.note(f"Only {stats.acceptance:.0%} of the drafted tokens were accepted; {cost}. {advice}")
 
     def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None:
         for warning in warnings:

@@ -3,13 +3,15 @@
 import io
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from app.editing.apply import Receipt
+from app.editing.pipeline import EditPlan
 from app.errors import ConflictError
 from app.reporter import TalkReporter, stats_lines
-from editor_engine.events import Provenance, Stats
+from editor_engine.events import Pass, Provenance, Stats
 from tests.support.headless_edit import CHANGED, SOURCE, run_edit
 from tests.support.scripted_client import ScriptedClient, fenced
 
@@ -80,6 +82,40 @@ def test_errors_are_said_even_when_quiet_and_escaped() -> None:
     reporter.replied(STATS)
     reporter.failed(ConflictError("changed: \x1b[2J\nmore"))
     assert stream.getvalue() == "redraft: changed: \\x1b[2J\\nmore\n"
+
+
+LOW = replace(STATS, drafted=300, accepted=60)
+REJECTED = Pass(4, 3, 0, 1, "ngram", None, 400.0)
+SINGLE = Pass(1, 0, 0, 1, None, None, 100.0)
+WIDE = Pass(64, 63, 31, 32, "ngram", None, 400.0)
+
+
+@pytest.mark.parametrize(
+    ("passes", "said", "no_draft"),
+    [
+        ([REJECTED] * 2, "the others took some 0.6 of 0.8 s of decoding.", True),
+        ([SINGLE] * 3 + [REJECTED] * 10, "drafting cost some 3.0 s over the 1.3 s that plain decoding would", True),
+        ([SINGLE] * 3 + [WIDE] * 5, "drafting still saved some 14.0 of 16.3 s.", False),
+    ],
+)
+def test_low_acceptance_says_what_it_cost_and_what_to_do(passes: list[Pass], said: str, no_draft: bool) -> None:
+    reporter, stream = talk()
+    for one in passes:
+        reporter.progress(cast(EditPlan, None), one)  # the plan is for a line of the file alone
+    reporter.replied(LOW)
+    (advice,) = [line for line in stream.getvalue().splitlines() if line.startswith("Only 20% of the drafted tokens")]
+    assert said in advice and ("--no-draft gives the same output" in advice) == no_draft
+    assert advice.endswith("--symbol or --lines leaves less to rewrite.")
+
+
+@pytest.mark.parametrize("stats", [STATS, replace(STATS, drafted=0, accepted=0), replace(STATS, accepted=125)])
+def test_no_advice_where_half_of_the_drafts_came_true_or_none_were_made(stats: Stats) -> None:
+    reporter, stream = talk()
+    reporter.replied(stats)
+    assert "Only " not in stream.getvalue()
+    quiet, silence = talk(quiet=True)
+    quiet.replied(LOW)
+    assert silence.getvalue() == ""
 
 
 def test_a_terminal_has_one_live_line_that_is_gone_at_the_end(file: Path) -> None:
