@@ -23,15 +23,29 @@ class Guard:
     def __init__(self, app: ASGIApp, options: ServeOptions, on_fault: Callable[[BaseException], None]) -> None:
         self._app = app
         self._key = options.key
-        self._hosts = None if options.host in ("0.0.0.0", "::") else LOOPBACK | {options.host.lower()}
+        host = options.host.lower()
+        # Beyond loopback this machine has many names; there the key keeps out pages that rebind one of their own.
+        self._hosts = LOOPBACK | {host} if options.key is None or host in LOOPBACK else None
         self._body_bytes = options.limits.body_bytes
+        self._room = options.limits.held_bytes  # what bodies may still take
         self._on_fault = on_fault
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":  # lifespan; uvicorn is told that there are no websockets
             await self._app(scope, receive, send)
             return
-        began = False
+        began, taken = False, 0
+
+        async def measured() -> Message:
+            nonlocal taken
+            message = await receive()
+            size = len(message.get("body", b""))
+            taken, self._room = taken + size, self._room - size
+            if taken > self._body_bytes:
+                raise self._too_large()
+            if self._room < 0:
+                raise ServerFault(503, "busy", "The server holds too many large requests.", retry_after_s=1)
+            return message
 
         async def watched(message: Message) -> None:
             nonlocal began
@@ -40,7 +54,7 @@ class Guard:
 
         try:
             self._check(scope)
-            await self._app(scope, self._measured(receive), watched)
+            await self._app(scope, measured, watched)
         except ServerFault as fault:
             if not began:
                 await answer(fault)(scope, receive, send)
@@ -50,6 +64,8 @@ class Guard:
                 await answer(ServerFault(500, "internal", "The server failed; its log has the place."))(
                     scope, receive, send
                 )
+        finally:
+            self._room += taken
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -70,27 +86,16 @@ class Guard:
         same = hmac.compare_digest(token.strip().encode("latin-1"), self._key.encode("utf-8"))
         return same and scheme.lower() == "bearer"
 
-    def _measured(self, receive: Receive) -> Receive:
-        """A `receive` that stops a body that has no length in front and grows too large."""
-        got = 0
-
-        async def measured() -> Message:
-            nonlocal got
-            message = await receive()
-            got += len(message.get("body", b""))
-            if got > self._body_bytes:
-                raise self._too_large()
-            return message
-
-        return measured
-
     def _too_large(self) -> ServerFault:
         return ServerFault(413, "body_too_large", f"A request may have {self._body_bytes} bytes at most.")
 
 
 def answer(fault: ServerFault) -> JSONResponse:
     """The fault as a response. The connection ends where the body may not have been read."""
-    headers = {**(fault.headers or {}), **({"connection": "close"} if fault.status_code in (401, 403, 413) else {})}
+    headers = {
+        **(fault.headers or {}),
+        **({"connection": "close"} if fault.status_code in (401, 403, 413, 503) else {}),
+    }
     return JSONResponse(fault.body(), fault.status_code, headers)
 
 

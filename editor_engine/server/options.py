@@ -15,6 +15,8 @@ class Limits:
     """Requests that may wait behind the one that runs; more are told to come back."""
     body_bytes: int = 4 << 20
     """Of one request."""
+    held_bytes: int = 64 << 20
+    """Of all requests that are being read, wait or run; more are told to come back."""
     request_s: float = 3600.0
     """From the first pass of a request to its last; then it is cut."""
     read_s: float = 30.0

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from editor_engine.server.options import Limits, ServeOptions
@@ -54,6 +55,16 @@ def test_another_name_is_refused(keyless: LiveServer, host: str) -> None:
     with keyless.client() as client:
         answer = client.get("/health", headers={"host": host})
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "host")
+
+
+def test_beyond_loopback_any_name_will_do_with_the_key() -> None:
+    options = ServeOptions(host="0.0.0.0", port=0, key=KEY)
+    with live_server(EchoEngine(), options) as server:
+        port = server.url.rpartition(":")[2]
+        headers = {"host": "build-box.example", "authorization": f"Bearer {KEY}"}
+        for shown, status in ((headers, 200), ({"host": "build-box.example"}, 401)):
+            answer = httpx2.get(f"http://127.0.0.1:{port}/health", headers=shown, trust_env=False)
+            assert answer.status_code == status
 
 
 def test_two_host_headers_and_none_are_refused(keyless: LiveServer) -> None:
@@ -104,6 +115,25 @@ def test_a_body_that_grows_too_large_is_stopped() -> None:
         answer = client.post(CHAT, content=pieces(), headers={"content-type": "application/json"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
         assert client.post(CHAT, json=chat("x" * 1500)).status_code == 200
+
+
+def test_more_bodies_than_the_server_can_hold_are_told_to_come_back() -> None:
+    engine = EchoEngine(hold_at=0)
+    with live_server(engine, tcp(held_bytes=3000)) as server, server.client() as client:
+        threads = [threading.Thread(target=client.post, args=(CHAT,), kwargs={"json": chat("x" * 2000)})]
+        threads[0].start()
+        assert engine.held.wait(PATIENCE_S)
+        refused = client.post(CHAT, json=chat("y" * 2000))
+        assert (refused.status_code, refused.json()["error"]["code"], refused.headers["retry-after"]) == (
+            503,
+            "busy",
+            "1",
+        )
+        assert client.get("/health").status_code == 200
+        engine.hold_at = None
+        engine.release.set()
+        threads[0].join(PATIENCE_S)
+        assert client.post(CHAT, json=chat("y" * 2000)).status_code == 200
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", None])
