@@ -14,6 +14,7 @@ from editor_engine.decode.stopping import RepetitionGuard, ReplyEnd
 from editor_engine.events import EngineEvent, Finished, FinishReason, Prefill, Span, Stats, Text
 from editor_engine.requests import CompletionRequest
 
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _TOKEN = re.compile(r"\w+|\W")
 _REASONS = {"stop": FinishReason.STOP, "eos": FinishReason.STOP, "length": FinishReason.LENGTH}
 
@@ -98,11 +99,16 @@ class ChatEvents:
         self._last = self._clock()
         if self._first is None:
             self._first = self._last
-        yield from _texts(self._end.feed(content))
-        *lines, self._line = (self._line + content).split("\n")
-        looped = any([self._guard.feed(self._id_of(token)) for line in lines for token in _TOKEN.findall(f"{line}\n")])
-        if looped and not self.over:
-            yield from _texts(self._end.finish(FinishReason.REPETITION))
+        for piece in _LINE.findall(content):
+            yield from _texts(self._end.feed(piece))
+            self._line += piece
+            if piece.endswith("\n"):
+                line, self._line = self._line, ""
+                looped = any([self._guard.feed(self._id_of(token)) for token in _TOKEN.findall(line)])
+                if looped and not self.over:
+                    yield from _texts(self._end.finish(FinishReason.REPETITION))
+            if self.over:
+                return
 
     def _stats(self) -> Stats:
         usage = self._usage

@@ -7,7 +7,6 @@ Knows no engine. Invariant: a running server is taken unasked only where its out
 would say: same program version, same arithmetic, same model file.
 """
 
-import http.client
 import json
 import os
 import socket
@@ -69,16 +68,25 @@ def running_server(path: Path) -> EngineIdentity | None:
         ours = folder.st_uid == found.st_uid == os.geteuid()
         if not ours or not stat.S_ISSOCK(found.st_mode) or stat.S_IMODE(folder.st_mode) & 0o077:
             return None
+        return _identity(path)
+    except (OSError, EngineError):
+        return None  # nothing there, left by a server that was killed, or of another version: we run our own
+
+
+def _identity(path: Path) -> EngineIdentity | None:
+    from http.client import HTTPConnection, HTTPException  # 20 ms that an edit without a server need not pay
+
+    try:
         with socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(PROBE_S)
             sock.connect(os.fspath(path))
-            connection = http.client.HTTPConnection("localhost", timeout=PROBE_S)
+            connection = HTTPConnection("localhost", timeout=PROBE_S)
             connection.sock = sock
             connection.request("GET", "/health", headers={"connection": "close"})
             health = json.loads(connection.getresponse().read(1 << 20))
-        return identity_from_json(health["engine"]) if health.get("engine") else None
-    except (OSError, http.client.HTTPException, ValueError, KeyError, AttributeError, EngineError):
-        return None  # nothing there, left by a server that was killed, loading, or another program: we run our own
+        return identity_from_json(health["engine"]) if health["engine"] else None
+    except (HTTPException, ValueError, KeyError, TypeError):
+        return None  # another program
 
 
 def _is_wanted(identity: EngineIdentity, model: str | None) -> bool:

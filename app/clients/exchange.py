@@ -210,6 +210,7 @@ class Exchange:
                 transport=transport,
                 timeout=httpx2.Timeout(None, connect=self.timeouts.connect),
                 headers={"user-agent": "redraft"},
+                trust_env=not self.place.is_local,  # a proxy of the environment is for what lies outside
             )
         return self._client
 

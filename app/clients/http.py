@@ -12,7 +12,8 @@ import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from typing import Any, TypeVar
+from importlib.metadata import version
+from typing import Any
 
 from app.clients.chat_events import ChatEvents
 from app.clients.exchange import Exchange, LostError, Patience, RefusedError, StoppedError
@@ -30,8 +31,6 @@ from editor_engine.errors import EngineError
 from editor_engine.events import EngineEvent, Finished, FinishReason, Started, Stats, Text
 from editor_engine.requests import CancelFlag, CompletionRequest
 from editor_engine.wire import error_from_json, event_from_json
-
-Result = TypeVar("Result")
 
 PAUSES_S = (0.5, 2.0, 8.0)
 """Before the second try and those after it, unless the server says how long to wait."""
@@ -74,6 +73,8 @@ class HttpClient:
         if self._exchange.key and place.in_the_open:
             notes.append(f"The key is sent to {place.shown} unencrypted; https would hide it.")
         if server.identity is not None:
+            if server.identity.version != version("redraft"):
+                notes.append(f"The server runs Redraft {server.identity.version}, this is {version('redraft')}.")
             return description_of(server.identity, f"redraft serve at {place.shown}", tuple(notes))
         if not server.capabilities.tokenise:
             notes.append("This engine does not count tokens for us; counts are estimates.")

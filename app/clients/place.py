@@ -27,9 +27,14 @@ class Place:
     """Path of a unix socket; None: TCP."""
 
     @property
+    def is_local(self) -> bool:
+        """On this machine: no proxy is between us."""
+        return self.socket is not None or _is_loopback(urlsplit(self.root).hostname)
+
+    @property
     def in_the_open(self) -> bool:
         """What is sent can be read on the way."""
-        return self.socket is None and self.root.startswith("http:") and not _is_loopback(urlsplit(self.root).hostname)
+        return self.root.startswith("http:") and not self.is_local
 
 
 def parse_place(text: str) -> Place:

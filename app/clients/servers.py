@@ -109,9 +109,9 @@ def chat_body(server: Server, request: CompletionRequest) -> dict[str, Any]:
         body["stop"] = ends
     if opened:
         messages.append({"role": "assistant", "content": request.prefill})
-        if server.kind is Kind.LLAMA:  # goes on with a last message of the assistant's, unless the model would think
-            body["chat_template_kwargs"] = {"enable_thinking": False}
-        else:
+        # A model that thinks first could not go on from our opening; llama-server refuses it then.
+        body["chat_template_kwargs"] = {"enable_thinking": False}
+        if server.kind is not Kind.LLAMA:  # which goes on with a last message of the assistant's by itself
             body |= {"continue_final_message": True, "add_generation_prompt": False}
     if server.kind is Kind.LLAMA:
         body |= {"return_progress": True, "timings_per_token": True}

@@ -15,14 +15,15 @@ from typing import Any, cast
 import pytest
 
 from app.clients.child import KEPT_LOGS, ChildClient
-from app.clients.in_process import InProcessClient
+from app.clients.in_process import InProcessClient, native_client
 from app.engine_client import EngineClient, TokenCounts
 from app.errors import AppError, EngineUnreachableError, FileTooLongError, MemoryLimitError, ModelError
 from app.paths import logs_dir
 from editor_engine.events import EngineEvent, Finished, FinishReason, Prefill, Text
-from editor_engine.requests import CancelFlag, CompletionRequest
+from editor_engine.requests import CancelFlag, CompletionRequest, Message
 from tests.support import obedient_engine
 from tests.support.obedient_engine import PATIENCE_S, ObedientEngine, ask
+from tests.support.tiny_gguf import write_tiny
 
 OBEDIENT = (sys.executable, obedient_engine.__file__, str(os.getpid()))
 SHORT_S = 0.2
@@ -372,5 +373,42 @@ def test_prefill_progress_reaches_the_parent_before_the_end() -> None:
                 assert await anext(events) == Prefill(0, 11)
                 cancel.set()
                 assert isinstance(await anext(events), Finished)
+
+    asyncio.run(work())
+
+
+def test_the_real_process_gives_the_same_tokens_as_the_engine_in_process(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    write_tiny(path)
+    request = CompletionRequest((Message("user", "def f():\n    pass\n"),), 30, prefill="```\n", source="def f():\n")
+
+    async def finished(client: EngineClient) -> Finished:
+        async with opened(client):
+            assert (await client.describe()).model_id == "tiny"
+            assert (await client.count(request)).prompt > 0
+            last = (await collected(client, request))[-1]
+            assert isinstance(last, Finished)
+            return last
+
+    in_process = asyncio.run(finished(native_client(str(path), 1)))
+    in_child = asyncio.run(finished(ChildClient(str(path), 1)))
+    assert in_child.token_ids == in_process.token_ids and in_child.token_ids
+    assert in_child.reason is in_process.reason
+    missing = ChildClient(str(tmp_path / "none.gguf"), 1)
+    with pytest.raises(ModelError, match="no model file"):
+        asyncio.run(finished(missing))
+
+
+def test_a_folder_of_the_user_s_named_like_ours_is_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "__init__.py").write_text("raise SystemExit('the wrong one')\n")
+    monkeypatch.chdir(tmp_path)
+
+    async def work() -> None:
+        async with opened(ChildClient("none.gguf", 1)) as client:
+            with pytest.raises(ModelError, match="no model file"):
+                await client.describe()
 
     asyncio.run(work())

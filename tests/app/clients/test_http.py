@@ -88,6 +88,7 @@ def test_an_edit_where_we_open_the_reply(make: Callable[..., Dialect]) -> None:
     (body,) = dialect.bodies
     assert body["messages"][-1] == {"role": "assistant", "content": "```python\n"}
     assert body["stop"] == ["\n```\n"] and body["temperature"] == 0 and body["stream"] is True
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
     continues = (body.get("continue_final_message"), body.get("add_generation_prompt"))
     assert continues == ((None, None) if make is dialects.llama else (True, False))
 

@@ -211,3 +211,20 @@ def test_llama_cpp_s_own_server(smollm2_path: Path) -> None:
 
     with llama(smollm2_path, 512) as (address, process):
         asyncio.run(work(address, process))
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+    options: ServeOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+
+    async def work(server: LiveServer) -> None:
+        client = client_of(server)
+        try:
+            assert (await client.describe()).model_id == "echo"
+        finally:
+            await client.close()
+
+    with live_server(EchoEngine(), options) as server:
+        asyncio.run(work(server))
