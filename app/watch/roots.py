@@ -140,8 +140,9 @@ class Roots:
         kind, changed = Kind.GONE, False
         for root in self._having(folder):
             seen = root.tree.see(folder, name)
-            if seen.kind is not Kind.GONE:
-                kind, changed = seen.kind, changed or seen.changed
+            if seen.kind is Kind.FILE or kind is Kind.GONE:  # a file for one root may be nothing to another
+                kind = seen.kind
+            changed = changed or (seen.kind is Kind.FILE and seen.changed)
         return kind, changed
 
     def relative(self, path: str) -> str:
@@ -175,41 +176,40 @@ class Roots:
         elif event.what is What.FOLDER_GONE:
             self._folder_gone(event.folder, touched)
         elif event.name:
-            for root in self._having(event.folder):
-                self._in_folder(root, event, unmatched, touched)
+            kinds = [self._in_folder(root, event, unmatched, touched) for root in self._having(event.folder)]
+            if kinds and Kind.FILE not in kinds and not event.is_folder:
+                touched.gone.append(os.path.join(event.folder, event.name))
 
     def _in_folder(
         self, root: _Root, event: FolderEvent, unmatched: dict[int, tuple[str, bytes]], touched: Touched
-    ) -> None:
+    ) -> Kind:
+        """What the name is to this root now."""
         tree, path = root.tree, os.path.join(event.folder, event.name)
         if event.name == GITIGNORE and event.what is not What.ATTRIBUTES:
             root.ignore.enter(event.folder)
             tree.rules_changed(event.folder)
             touched.lost = True
         if event.what is What.MOVED_AWAY:
-            self._moved[event.cookie] = (path, tree.content(event.folder, event.name))
-            if not event.is_folder:
-                tree.see(event.folder, event.name)
-                touched.gone.append(path)
-            return
+            content = tree.content(event.folder, event.name)
+            if content or event.cookie not in self._moved:  # of several roots, one may not know the file
+                self._moved[event.cookie] = (path, content)
+            return Kind.FOLDER if event.is_folder else tree.see(event.folder, event.name).kind
         known = bool(tree.content(event.folder, event.name))
         seen = tree.see(event.folder, event.name)
         origin = self._moved.get(event.cookie) or unmatched.get(event.cookie) if event.cookie else None
-        if seen.kind is Kind.FOLDER:
-            if not seen.changed:
-                return
+        if seen.kind is Kind.FOLDER and seen.changed:
             if origin is not None:
                 self._moved.pop(event.cookie, None)
                 unmatched.pop(event.cookie, None)
                 tree.move(origin[0], path)
             for files in self._walked(root, path):
                 touched.files += files
-        elif seen.kind is not Kind.FILE:
-            touched.gone.append(path)
-        elif origin is not None and not known and origin[1] == tree.content(event.folder, event.name):
-            touched.renamed.append((origin[0], path))
-        elif event.what is What.CHANGED or seen.changed:
-            touched.files.append(path)
+        elif seen.kind is Kind.FILE:
+            if origin is not None and not known and origin[1] == tree.content(event.folder, event.name):
+                touched.renamed.append((origin[0], path))
+            elif event.what is What.CHANGED or seen.changed:
+                touched.files.append(path)
+        return seen.kind
 
     def _folder_gone(self, folder: str, touched: Touched) -> None:
         for root in self._having(folder):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -414,6 +415,43 @@ def test_new_and_renamed_folders_are_watched(tmp_path: Path, client: WatchClient
             (tmp_path / "uno" / "b.py").rename(tmp_path / "c.py")
             await rig.settle()
             assert len(client.requests) == 3
+
+    asyncio.run(work())
+
+
+def test_roots_may_lie_in_each_other(tmp_path: Path, client: WatchClient) -> None:
+    async def work() -> None:
+        inner = tmp_path / "inner"
+        inner.mkdir()
+        named = inner / "named.py"
+        named.write_text("named = 1\n")
+        async with watching(tmp_path, client, paths=[inner, tmp_path, named, named], standing=ALL) as rig:
+            named.write_text("named = 2\n")
+            (inner / "new.py").write_text("new = 1\n")
+            (tmp_path / "outer.py").write_text("outer = 1\n")
+            await rig.settle()
+            assert sorted(client.edited()) == ["named = 2\n", "new = 1\n", "outer = 1\n"]
+            shutil.rmtree(inner)
+            await rig.settle()
+            inner.mkdir()
+            (inner / "again.py").write_text("again = 1\n")
+            await rig.settle()
+            assert client.edited()[3:] == ["again = 1\n"]
+
+    asyncio.run(work())
+
+
+def test_a_file_that_was_named_is_watched_alone_and_whatever_ignores_it(tmp_path: Path, client: WatchClient) -> None:
+    async def work() -> None:
+        (tmp_path / ".gitignore").write_text("*\n")
+        named = tmp_path / "a[1].py"
+        named.write_text("a = 1\n")
+        async with watching(tmp_path, client, paths=[named], standing=ALL) as rig:
+            assert (rig.of(Ready)[0].files, rig.of(Ready)[0].roots) == (1, (str(named),))
+            (tmp_path / "a1.py").write_text("b = 1\n")
+            _rename_over(named, "a = 2\n")
+            await rig.settle()
+            assert client.edited() == ["a = 2\n"]
 
     asyncio.run(work())
 
