@@ -44,6 +44,11 @@ class RunFigures:
         return self.tokens / self.decode_s if self.decode_s else None
 
     @property
+    def reading_tok_s(self) -> float | None:
+        """Prompt tokens read over the time since the run began."""
+        return self.prefill_done / self.elapsed_s if self.prefill_done and self.elapsed_s else None
+
+    @property
     def acceptance(self) -> float | None:
         """Accepted over drafted tokens."""
         return self.accepted / self.drafted if self.drafted else None

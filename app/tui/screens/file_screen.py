@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 LOOK_AGAIN_S = 2.0
 """Between two looks at the file on disk."""
 _LONGEST_TITLE = 40
+NEXT = "Say below what to change next."
 WELCOME = "Say below what to change, and press enter. Nothing is written before you apply."
 
 
@@ -107,7 +108,7 @@ class FileScreen(Screen[None]):
         elif turn.proposal is None or turn.review is None:
             diff.show_empty(turn.failure or WELCOME)
         elif not turn.review.hunks:
-            diff.show_empty("Nothing is left to decide.")
+            diff.show_empty(f"Nothing is left to decide. {NEXT}")
         else:
             diff.show_review(turn.review, turn.proposal)
             self.post_message(ReviewChanged(turn.review))
@@ -226,6 +227,12 @@ class FileScreen(Screen[None]):
         self.turns = turns.applied(newer)
         self.tell(receipt_sentence(receipt, turn.review.undecided))
         self._move_to(newer)
+        if not self.turns.is_open:
+            self.query_one(DiffView).show_empty(f"{receipt_sentence(receipt, 0)} {NEXT}")
+            self.await_instruction()
+
+    def await_instruction(self) -> None:
+        """Everything is decided: whatever comes next, it is an instruction."""
 
     def _ask_to_break_links(self, error: FileHardLinkedError) -> None:
         def answered(broken: bool | None) -> None:

@@ -86,6 +86,10 @@ class WorkspaceScreen(FileScreen):
             self.set_class(name == "source", "-source")
         self.query_one(f"#{name}").focus()
 
+    def await_instruction(self) -> None:
+        self.query_one(InstructionBox).put("")
+        self.show_pane("instruction")
+
     def show_base(self, *, keep_place: bool = False) -> None:
         super().show_base(keep_place=keep_place)
         self._warm()
@@ -273,6 +277,8 @@ class WorkspaceScreen(FileScreen):
             self.query_one(SourceView).show_acceptance(message.lines, None)
             return
         self.query_one(SourceView).show_acceptance(message.lines, self._run[1].reached or None)
+        if figures.passes and self._counted is not None:
+            self._warmed = self._counted[0]  # the prompt is read, and stays in the cache
         if figures.characters and self._redoing is None:
             self.query_one(DiffView).advance()
         share = self._run[1].share

@@ -64,7 +64,7 @@ def _length(pieces: list[tuple[int, str]]) -> int:
 def _pieces(status: Status) -> list[tuple[int, str]]:
     """(how soon it may go, text), in the order shown."""
     engine, figures = status.engine, status.figures
-    speed = figures.tok_s
+    speed = figures.tok_s or figures.reading_tok_s
     return [
         (-1, status.state),
         (3, status.forecast),

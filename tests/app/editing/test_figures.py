@@ -6,7 +6,7 @@ from editor_engine.events import Pass, Prefill, Provenance, Span, Started, Text
 
 def test_nothing_said_is_nothing_known() -> None:
     figures = RunFigures()
-    assert (figures.tok_s, figures.acceptance, figures.copied_share) == (None, None, None)
+    assert (figures.tok_s, figures.reading_tok_s, figures.acceptance, figures.copied_share) == (None,) * 4
 
 
 def test_events_add_up() -> None:
@@ -28,6 +28,7 @@ def test_events_add_up() -> None:
     assert figures.acceptance == 10 / 16
     assert figures.copied_share == 3 / 4
     assert figures.elapsed_s == 2.5
+    assert figures.reading_tok_s == 32 / 2.5
     assert figures.source_line == 7
 
 

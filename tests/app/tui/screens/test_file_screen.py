@@ -10,6 +10,7 @@ from app.editing.session_store import left_sessions
 from app.paths import journal_dir
 from app.tui.screens.question import Question
 from app.tui.widgets.banner import Banner
+from app.tui.widgets.instruction_box import InstructionBox
 from tests.support.headless_edit import CHANGED, SOURCE
 from tests.support.scripted_client import ScriptedClient, fenced
 from tests.support.tui import Session, drive
@@ -72,6 +73,8 @@ def test_accepted_hunks_are_applied_with_a_receipt_and_taken_back(file: Path) ->
         assert session.said()[-1].startswith("Applied to ") and "every other byte is as it was" in session.said()[-1]
         assert [entry.note for entry in Journal(journal_dir()).entries()] == ["Do."]
         assert "return 0.0" in session.shown() and not session.workspace.turns.is_open  # type: ignore[union-attr]
+        assert "Say below what to change next." in session.shown() and session.focused() == "instruction"
+        assert session.workspace.query_one(InstructionBox).text == ""
         await session.press("f10")
         assert file.read_text() == SOURCE
         assert session.workspace.turns is not None and session.workspace.turns.is_open
