@@ -131,7 +131,8 @@ def _serve(
         places = listening.places
         say(f"listening on {', '.join(map(shown, places))}; loading {located.id}.")
         if lines:
-            lines.write("start", version=_version(), model={"id": located.id}, listening=places, pid=os.getpid())
+            known = {"id": located.id, "sha256": located.sha256}
+            lines.write("start", version=_version(), model=known, listening=places, pid=os.getpid())
 
     def on_ready(engine: "ServedEngine") -> None:
         for note in engine.notes:
