@@ -5,31 +5,38 @@ sense ignores is not walked into, and one call never lists more than it was aske
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 MOST_FILES = 50_000
 """A picker over more would be of no use; the list says that it was cut."""
 
-Ignored = Callable[[Path, bool], bool]
-"""(path, is a folder) -> leave it out."""
+
+class IgnoreRules(Protocol):
+    """Which entries of a folder are left out; `app.watch.ignore` has those of git and common sense."""
+
+    def enter(self, folder: str) -> None:
+        """The folder is about to be listed; its own rules count from now on."""
+
+    def ignores(self, folder: str, name: str, is_folder: bool) -> bool:
+        """True for an entry that is left out."""
 
 
-def files_under(root: Path, ignored: Ignored, most: int = MOST_FILES) -> Iterator[str]:
-    """Paths of regular files relative to `root`, folder by folder; nearer ones first. Unreadable folders have none."""
+def files_under(root: str, rules: IgnoreRules, most: int = MOST_FILES) -> Iterator[str]:
+    """Paths of files relative to `root` (absolute), nearer ones first. A folder that cannot be read has none."""
     folders, count = [root], 0
     while folders:
-        below: list[Path] = []
+        below: list[str] = []
         for folder in folders:
+            rules.enter(folder)
             for entry in _entries(folder):
-                path = Path(entry.path)
                 is_folder = entry.is_dir(follow_symlinks=False)
-                if ignored(path, is_folder):
+                if rules.ignores(folder, entry.name, is_folder):
                     continue
                 if is_folder:
-                    below.append(path)
+                    below.append(entry.path)
                 elif _is_file(entry):
-                    yield os.path.relpath(path, root)
+                    yield os.path.relpath(entry.path, root)
                     count += 1
                     if count == most:
                         return
@@ -94,7 +101,7 @@ def _spread(word: str, text: str, start: int) -> int | None:
     return at - first - len(word)
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
             return sorted(found, key=lambda entry: entry.name)
