@@ -26,6 +26,8 @@ from editor_engine.bench.measure import Spread
 FOLDER_FILES = 100
 """Files in a folder of the tree."""
 FILE_BYTES = 2000
+INSTRUCTION = "Add type hints to the arguments and the result of every method of Parcel."
+"""For the benchmark's own file; small models manage it."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _TIMES = ("settle_s", "queue_s", "prefill_s", "decode_s", "total_s")
 
@@ -114,8 +116,11 @@ def measure_watch(
 
 
 def _save(process: "subprocess.Popen[str]", path: Path, source: str) -> dict[str, float]:
-    """Save a file with a trigger; the timing of its proposal, empty where the model made none."""
-    path.write_text(f"# redraft: begin the file with a comment that says: this is {path.stem}\n{source}")
+    """Save a file with a trigger; the timing of its proposal, empty where the model made none.
+
+    It begins with a line of its own, so that no other file's prompt is of use to it.
+    """
+    path.write_text(f"# {path.stem}\n# redraft: {INSTRUCTION}\n{source}")
     event = _next(process, "proposal", "unchanged", "failed")
     return event["timing"] if event["type"] == "proposal" else {}
 

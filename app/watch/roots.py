@@ -20,8 +20,8 @@ IDLE_RESCAN_S = 30.0
 """How often a tree with events is looked at all the same."""
 POLL_S = 1.0
 """How often a tree without events is looked at."""
-_PATIENCE = 100.0
-"""A look at the tree is not repeated before this many times what it took: at most a hundredth of a processor."""
+_PATIENCE = 40.0
+"""A look at the tree is not repeated before this many times what it took: at most a fortieth of a processor."""
 
 SourceMaker = Callable[[Callable[[], None]], InotifySource]
 """Makes what tells of events, from what it is to call when there are any."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.watch.ignore import OWN_PATTERNS, Ignore
+from app.watch.ignore import Ignore
 
 
 def ignored(root: Path, *, notes: list[str] | None = None) -> set[str]:
@@ -114,7 +114,3 @@ def test_git_says_the_same(tmp_path: Path, top: list[str], inner: list[str]) -> 
     )
     gits = set(done.stdout.decode().split("\0")) - {""}
     assert ignored(root) & set(asked) == gits
-
-
-def test_the_own_list_has_no_pattern_twice() -> None:
-    assert len(set(OWN_PATTERNS)) == len(OWN_PATTERNS)
