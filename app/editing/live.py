@@ -118,6 +118,11 @@ class LiveDiff:
         """How much of what may change is behind the reply, 0 to 1."""
         return self._cursor[0] / len(self._old)
 
+    @property
+    def differs(self) -> bool:
+        """The reply so far does not just follow the source."""
+        return self._changed or bool(self._pins)
+
     def state(self) -> LiveState:
         """What there is to see now."""
         partial = [self._partial] if self._partial else []

@@ -16,8 +16,9 @@ from app.editing.rework import change_positions
 from app.editing.words import pair_lines
 from editor_engine.events import Span
 
-HUNK, FOLD, NOTE, KEPT, REMOVED, ADDED, PENDING = "hunk", "fold", "note", " ", "-", "+", "?"
-"""Kinds of rows; those of lines are their signs."""
+HUNK, FOLD, NOTE, SAID = "hunk", "fold", "note", "said"
+KEPT, REMOVED, ADDED, PENDING = " ", "-", "+", "?"
+"""Kinds of rows: a note warns, what is said does not; those of lines are their signs."""
 
 _NEAR_END = 6
 """Lines shown around the place where a reply is."""

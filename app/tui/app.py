@@ -4,26 +4,26 @@ Knows no edit. Invariant: a fault of ours ends in a dialog with a report, not in
 whatever happens.
 """
 
+import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from rich.text import Text
 from textual.binding import BindingType
 from textual.worker import Worker, WorkerState
 
 from app.crash_report import write_report
 from app.editing.document import open_document
 from app.engine_client import EngineClient
-from app.errors import AppError
+from app.errors import AppError, ExitCode
 from app.recall import remember_file
-from app.terminal_text import visible
 from app.tui.actions import Place, bindings, keymap
 from app.tui.edit_worker import EditWorker
 from app.tui.messages import EngineNote
 from app.tui.screen_actions import ScreenActions
+from app.tui.screens.file_screen import LOOK_AGAIN_S
 from app.tui.screens.workspace import WorkspaceScreen
 from app.tui.widgets.crash_dialog import CrashDialog
 
@@ -50,6 +50,7 @@ class RedraftApp(ScreenActions):
 
     CSS_PATH = ["redraft.tcss", "screens.tcss"]  # noqa: RUF012  # Textual declares it without ClassVar
     TITLE = "Redraft"
+    KEPT = "What was undecided is kept and offered at the next start."
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.APP)]
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012  # Textual declares it without ClassVar
@@ -70,12 +71,19 @@ class RedraftApp(ScreenActions):
         return EditWorker(self.connect(model), lambda message: self.workspace.post_message(message), self._clock)
 
     def on_mount(self) -> None:
+        if _has_terminal():
+            self.set_interval(LOOK_AGAIN_S, self.leave_without_terminal)
         self.set_keymap(self.keys)
         self.theme = self.options.theme
         self.push_screen(self.workspace)
         if self.options.file is not None:
             self.call_after_refresh(self.open_path, self.options.file)
         self.call_after_refresh(self.offer_left, self.options.file)
+
+    def leave_without_terminal(self) -> None:
+        """End when the terminal is gone: nobody sees or steers what goes on here."""
+        if not _has_terminal():
+            self.exit(return_code=ExitCode.BROKEN_PIPE)
 
     def open_path(self, path: str) -> None:
         """Open a file in the workspace, or say why not."""
@@ -105,13 +113,6 @@ class RedraftApp(ScreenActions):
         self.workspace.run_broke("The engine did not answer and was given up; nothing was changed.")
         self.use_model(self._model)
 
-    def _fatal_error(self) -> None:
-        """A handler or a widget broke, and with it Textual's loop: end with a sentence and a report, no traceback."""
-        report = traceback.format_exc()
-        said = f"Redraft ended on an internal error, {traceback.format_exc(0).splitlines()[-1]}."
-        kept = "What was undecided is kept and offered at the next start."
-        self.panic(Text(visible(f"{said} {kept} {write_report(report)}")))
-
     def on_app_focus(self) -> None:
         """The user comes back from somewhere else, perhaps from another editor."""
         self.run_worker(self.workspace.look_again(), group="look", exit_on_error=False)
@@ -127,3 +128,8 @@ class RedraftApp(ScreenActions):
             said = f"{type(error).__name__}: {error}"
             self.push_screen(CrashDialog(said, report, write_report(report), self.copy))
             self.workspace.run_broke(str(error))
+
+
+def _has_terminal() -> bool:
+    """False in tests without one, and where it was closed and did not take this process along."""
+    return sys.__stdin__ is not None and sys.__stdin__.isatty()

@@ -11,11 +11,13 @@ from itertools import accumulate
 
 from rich.cells import cell_len, get_character_cell_size
 
-from app.editing.rows import ADDED, KEPT, NOTE, PENDING, REMOVED, Row
+from app.editing.rows import ADDED, KEPT, NOTE, PENDING, REMOVED, SAID, Row
 from app.tui.cells import shown_line
 
 LINES = (KEPT, REMOVED, ADDED, PENDING)
 """Kinds of rows that are lines of a file."""
+WORDS = (NOTE, SAID)
+"""Kinds of rows that are sentences of ours; they always wrap, at words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Layout:
     def wraps(self, row: int) -> bool:
         """A row that is too long goes on on the next screen line."""
         kind = self.rows[row].kind
-        return kind == NOTE or (self._wrap_at is not None and kind in LINES)
+        return kind in WORDS or (self._wrap_at is not None and kind in LINES)
 
     def at(self, line: int) -> tuple[int, int]:
         """The entry at a screen line, and the how-manieth of its lines that is."""
@@ -80,7 +82,7 @@ class Layout:
         """Cells at which the row's screen lines begin, and the end of the last."""
         found = self._breaks.get(row)
         if found is None:
-            note = self.rows[row].kind == NOTE
+            note = self.rows[row].kind in WORDS
             width = self._notes_at if note else self._wrap_at
             found = self._breaks[row] = wrap(self.rows[row].text, width or 0, at_words=note)
         return found

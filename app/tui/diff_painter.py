@@ -16,7 +16,7 @@ from textual.theme import Theme
 
 from app.editing.hidden import is_hidden
 from app.editing.review import Decision, Review
-from app.editing.rows import ADDED, FOLD, HUNK, NOTE, PENDING, REMOVED, Row
+from app.editing.rows import ADDED, FOLD, HUNK, NOTE, PENDING, REMOVED, SAID, Row
 from app.editing.words import word_marks
 from app.terminal_text import visible
 from app.tui.cells import shown_line
@@ -121,7 +121,8 @@ class Painter:
         strip = strip.adjust_cell_length(width)
         if self.theme.ansi:
             # Sixteen colours have no shade that all of them can be read on: signs, and the colour of the text, tell.
-            return strip.apply_style(Style(reverse=True)) if at_cursor else strip
+            # One style for the whole row: reversed, every colour of its own would be a background of its own.
+            return Strip([Segment(strip.text, Style(reverse=True, bold=True))], width) if at_cursor else strip
         if at_cursor:
             ground = looks.cursor
         return strip if ground is None else strip.apply_style(Style(bgcolor=ground.bgcolor))
@@ -164,6 +165,8 @@ class Painter:
             return Strip([Segment(f" ⋯ {row.text}", Style(color=looks.fold.color, italic=True))])
         piece = layout.piece(number, part)
         assert piece is not None
+        if row.kind == SAID:
+            return Strip.join([Strip([Segment(" ")]), Strip([Segment(shown_line(row.text).text)]).crop(*piece)])
         style = Style(color=looks.note.color)
         words = Strip([Segment(shown_line(row.text).text, style)]).crop(*piece)
         return Strip.join([Strip([Segment(" ⚠ " if not part else "   ", style)], NOTE_INDENT), words])

@@ -25,6 +25,7 @@ class ReviewApp(Shell):
 
     CSS_PATH = ["redraft.tcss", "screens.tcss"]  # noqa: RUF012  # Textual declares it without ClassVar
     TITLE = "Redraft review"
+    KEPT = "Nothing was written; what was to be reviewed is where it was."
     BINDINGS: ClassVar[list[BindingType]] = [binding for binding in bindings(Place.APP) if binding.action in _HERE]
     ENABLE_COMMAND_PALETTE = False
 

@@ -1,12 +1,15 @@
-"""What every application of ours in a terminal can do: say a sentence, copy, hand the terminal to an editor.
+"""What every application of ours in a terminal can do: say a sentence, copy, hand the terminal over, end on a fault.
 
 Knows no screen. Invariant: what is said is text, never markup.
 """
 
-from typing import Literal
+import traceback
+from typing import ClassVar, Literal
 
+from rich.text import Text
 from textual.app import App, SuspendNotSupported
 
+from app.crash_report import write_report
 from app.editing.clipboard import Copied, copy_text
 from app.errors import AppError
 from app.external_editor import edit_text
@@ -16,6 +19,9 @@ from app.tui.themes import THEMES
 
 class Shell(App[None]):
     """An application with our themes."""
+
+    KEPT: ClassVar[str] = ""
+    """What to say of the user's work when a fault ends the program."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,3 +48,9 @@ class Shell(App[None]):
         except AppError as error:
             self.tell(str(error), "error")
         return None
+
+    def _fatal_error(self) -> None:
+        """A handler or a widget broke, and with it Textual's loop: end with a sentence and a report, no traceback."""
+        report = traceback.format_exc()
+        said = f"Redraft ended on an internal error, {traceback.format_exc(0).splitlines()[-1]}."
+        self.panic(Text(visible(f"{said} {self.KEPT} {write_report(report)}")))

@@ -44,7 +44,9 @@ class HunkEditor(ModalScreen[list[str] | None]):
             yield area
 
     def on_mount(self) -> None:
-        self.query_one(TextField).focus()
+        area = self.query_one(TextField)
+        area.cursor_blink = self.app.animation_level != "none"
+        area.focus()
 
     def action_save(self) -> None:
         document = self.query_one(TextField).document

@@ -57,6 +57,7 @@ class DiffCanvas(ScrollView, can_focus=True):
         self._layout = Layout((), split=False, wrap_at=None)
         self._painter: Painter | None = None
         self._strips: dict[object, Strip] = {}
+        self._ground = Style.null()
 
     # --- what is drawn ------------------------------------------------------------------------------------------------
 
@@ -130,6 +131,7 @@ class DiffCanvas(ScrollView, can_focus=True):
     def _new_painter(self, split: bool) -> Painter:
         last = max((max(row.old or 0, row.new or 0) for row in self._rows), default=0)
         old, new = self.highlighters
+        self._ground = self.rich_style  # walks up the whole tree: not for every line
         self._painter = Painter(
             looks=self._looks(),
             theme=self.app.current_theme,
@@ -171,7 +173,7 @@ class DiffCanvas(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         left, top = self.scroll_offset
         width = self.scrollable_content_region.width
-        style = self.rich_style
+        style = self._ground
         if self._painter is None or y + top >= self._layout.height:
             return Strip.blank(width, style)
         entry, part = self._layout.at(y + top)

@@ -21,7 +21,7 @@ from app.editing.pipeline import EditPlan, Proposal, check_review
 from app.editing.review import Decision, Review
 from app.editing.review_notes import note_rows, with_hidden
 from app.editing.rework import changed_positions, new_side
-from app.editing.rows import HUNK, NOTE, Row, added_origins, live_rows, review_rows
+from app.editing.rows import HUNK, NOTE, SAID, Row, added_origins, live_rows, review_rows
 from app.errors import AppError
 from app.tui.actions import Place, bindings
 from app.tui.highlighting import Highlighter
@@ -34,6 +34,7 @@ from editor_engine.events import Span
 if TYPE_CHECKING:
     from app.tui.screens.file_screen import FileScreen
 
+_TRY = "To get one, say it more precisely, select the lines in the source, or choose a larger model (f2)."
 _MORE_CONTEXT = 10
 """Lines that enter adds above and below a hunk."""
 
@@ -121,6 +122,9 @@ class DiffView(DiffExports):
 
     def stop(self, sentence: str) -> None:
         """The run ended without a proposal: what came of it can be looked at, and not decided."""
+        if self._live is not None and not self._live.differs:
+            self.show_empty(f"{sentence} {_TRY}" if self._live.share == 1 else sentence)
+            return
         self._sentence = sentence
         if self._live is None:
             self.review = None
@@ -138,7 +142,8 @@ class DiffView(DiffExports):
 
     def _refill(self, *, keep: bool = True) -> None:
         """Make the rows anew from what is known."""
-        rows = [Row(NOTE, said) for said in (self._sentence, *self._sentences) if said]
+        rows = [Row(NOTE if self._live is not None else SAID, self._sentence)] if self._sentence else []
+        rows += [Row(NOTE, said) for said in self._sentences]
         review = self.review
         if review is not None and self._live is not None:
             state = self._live.state()

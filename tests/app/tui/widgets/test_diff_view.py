@@ -394,3 +394,14 @@ def test_a_run_that_was_stopped_leaves_what_came_to_look_at(path: Path) -> None:
 
     drive(ScriptedClient(fenced(NEW)), steps, file=path)
     assert InterruptedByUserError.exit_code == 130
+
+
+def test_a_file_that_needs_no_change_leaves_one_sentence(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.ask("Do.")
+        shown = " ".join(session.shown().split())
+        assert "No change needed" in shown and "choose a larger model (f2)" in shown
+        assert [row.kind for row in view(session).rows] == ["said"]
+        assert "⚠" not in shown
+
+    drive(ScriptedClient(fenced(SOURCE)), steps, file=path, size=(100, 30))
