@@ -64,3 +64,10 @@ def test_the_ui_in_a_terminal_without_a_model(file: Path) -> None:
         assert terminal.end() == ExitCode.OK
         assert b"\x1b[?1049h" in terminal.painted and b"\x1b[?1049l" in terminal.painted
         assert "Traceback" not in terminal.text
+
+
+def test_the_ui_ends_when_its_terminal_is_gone(file: Path) -> None:
+    with in_terminal(["sums.py"], file.parent) as terminal:
+        terminal.until("no engine")
+        terminal.hang_up()
+        assert terminal.process.wait(timeout=60) == ExitCode.BROKEN_PIPE

@@ -45,6 +45,11 @@ class Terminal:
         """Wait until a text was painted."""
         self._read(lambda: text in self.text)
 
+    def hang_up(self) -> None:
+        """Close the terminal under the program, without a signal."""
+        os.close(self.master)
+        self.master = -1
+
     def end(self) -> int:
         """Wait for the end; the exit code."""
         self._read(lambda: self.process.poll() is not None)
@@ -78,10 +83,12 @@ def in_terminal(arguments: Sequence[str], folder: Path, size: tuple[int, int] = 
         start_new_session=True,
     )
     os.close(slave)
+    terminal = Terminal(process, master)
     try:
-        yield Terminal(process, master)
+        yield terminal
     finally:
         if process.poll() is None:
             process.kill()
         process.wait()
-        os.close(master)
+        if terminal.master >= 0:
+            os.close(master)
