@@ -232,10 +232,13 @@ class ProposalStore:
             raise ProposalError(_damaged(stored)) from error
 
     def _sweep(self, now: float) -> None:
+        """Remove what killed writers left, and old files that cannot be read."""
         with self._errors("removed"):
             for name in os.listdir(self.folder) if self.folder.is_dir() else ():
                 path = self.folder / name
-                if _PART.fullmatch(name) and now - path.stat().st_mtime > _PART_SECONDS:
+                unread = _NAME.fullmatch(name) and self._header(path) is None
+                kept = KEPT_SECONDS if unread else _PART_SECONDS if _PART.fullmatch(name) else float("inf")
+                if now - path.stat().st_mtime > kept:
                     path.unlink(missing_ok=True)
 
     @contextlib.contextmanager

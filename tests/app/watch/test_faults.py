@@ -13,7 +13,15 @@ import pytest
 from watchdog.observers.inotify_c import InotifyFD
 
 from app.editing.document import Document
-from app.errors import ExitCode, FileMissingError, FileUnreadableError, InterruptedByUserError, ProposalError
+from app.editing.journal import Journal
+from app.errors import (
+    ExitCode,
+    FileMissingError,
+    FileUnreadableError,
+    InterruptedByUserError,
+    JournalError,
+    ProposalError,
+)
 from app.watch.events import Failed, Note, Proposed, Ready
 from app.watch.inotify import FolderEvent
 from app.watch.job import open_saved
@@ -249,6 +257,28 @@ def test_binary_and_large_files_are_no_news(tmp_path: Path, client: WatchClient)
             await rig.settle()
             [failed] = rig.of(Failed)
             assert failed.error.code == "file_undecodable"
+
+    asyncio.run(work())
+
+
+def test_without_a_ledger_nothing_is_run(tmp_path: Path, client: WatchClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(*given: object) -> None:
+        raise JournalError("The journal cannot be read: Input/output error.")
+
+    async def work() -> None:
+        path = tmp_path / "a.py"
+        async with watching(tmp_path, client, standing=ALL) as rig:
+            with monkeypatch.context() as broken:
+                broken.setattr(Journal, "written", unreadable)
+                for number in range(2):
+                    path.write_text(f"a = {number}\n")
+                    await rig.settle()
+            assert client.requests == []
+            [failed] = rig.of(Failed)
+            assert failed.error.code == "journal"
+            path.write_text("a = 2\n")
+            await rig.settle()
+            assert client.edited() == ["a = 2\n"]
 
     asyncio.run(work())
 
