@@ -4,10 +4,11 @@ Knows nothing of terminals, engines or writing. Invariant: every change gives a 
 itself or what an earlier turn's accepted hunks make of it, and never changes afterwards.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.editing.alignment import align
-from app.editing.diff import Hunk, hunk_of, make_hunks
+from app.editing.diff import Change, Hunk, hunk_of, make_hunks
 from app.editing.document import Document, reparse
 from app.editing.pipeline import Proposal
 from app.editing.rebase import moved_hunks
@@ -88,6 +89,19 @@ class Turns:
             raise IndexError(f"there is no turn {number}")
         return replace(self, base=number)
 
+    def on_accepted(self, region: Region | None) -> "tuple[Turns, Region | None]":
+        """Let the next instruction work on what was accepted of the newest turn and is not in the file yet.
+
+        `region` is one of the newest turn's base; it comes back where it is then. Without such hunks, nothing changes.
+        """
+        turn = self.last
+        if turn is None or turn.review is None or turn.applied or self.base != turn.based_on:
+            return self, region
+        changes = [change for hunk in turn.review.accepted for change in hunk.changes]
+        if not changes:
+            return self, region
+        return self.switch_base(turn.number), None if region is None else moved_region(region, changes)
+
     def to_apply(self) -> tuple[Hunk, ...]:
         """The hunks of the file itself that write what the newest turn left; none where nothing is accepted."""
         turn = self._newest()
@@ -142,6 +156,23 @@ class Turns:
 
     def _with(self, turn: Turn) -> "Turns":
         return replace(self, turns=(*self.turns[:-1], turn))
+
+
+def moved_region(region: Region, changes: Sequence[Change]) -> Region:
+    """Where lines are once ordered changes were made; what replaces some of them belongs to them."""
+    first, end = region.first - 1, region.last
+    new_first, new_end = first, end
+    for change in changes:
+        grown = len(change.added) - (change.end - change.first)
+        if change.end <= first:
+            new_first += grown
+        elif change.first < first:
+            new_first -= first - change.first
+        if change.end <= end:
+            new_end += grown
+        elif change.first < end:
+            new_end += change.first + len(change.added) - end
+    return Region(new_first + 1, max(new_first + 1, new_end))
 
 
 def _taken(document: Document, item: Item) -> Hunk:

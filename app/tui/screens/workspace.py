@@ -51,6 +51,7 @@ class WorkspaceScreen(FileScreen):
         self._run: tuple[EditPlan, LiveDiff] | None = None
         self._redoing: int | None = None
         self._stopping = False
+        self._base_chosen = False
 
     # --- layout -------------------------------------------------------------------------------------------------------
 
@@ -108,6 +109,7 @@ class WorkspaceScreen(FileScreen):
         """Let the next instruction work on what turn `number` left; 0 is the file."""
         if self.turns is not None and self.may_change_file():
             self.turns = self.turns.switch_base(number)
+            self._base_chosen = True
             self.show_base()
 
     @on(say.InstructionChanged)
@@ -152,6 +154,7 @@ class WorkspaceScreen(FileScreen):
         elif not instruction.strip():
             self.tell("The instruction is empty; say what to change.", "warning")
         else:
+            region = self._take_accepted(region)
             self.turns = self.turns.begin(instruction, region)
             lines = None if region is None else f"{region.first}:{region.last}"
             order = EditOrder(instruction, lines=lines, draft=self._draft, strict=self._strict)
@@ -159,6 +162,22 @@ class WorkspaceScreen(FileScreen):
             self._begin(self.worker.edit(self.turns.document_of(self.turns.base), order))
             remember_instruction(instruction)
             self.query_one(InstructionBox).offer(load_recall().instructions)
+
+    def _take_accepted(self, region: Region | None) -> Region | None:
+        """Hunks that were accepted and not applied are part of what comes next, unless the user chose another base."""
+        assert self.turns is not None
+        turns, moved = self.turns, region
+        if not self._base_chosen:
+            turns, moved = turns.on_accepted(region)
+        self._base_chosen = False
+        if turns is not self.turns:
+            left = 0 if turns.last is None or turns.last.review is None else turns.last.review.undecided
+            self.turns = turns
+            super().show_base(keep_place=True)
+            self.tell(
+                f"This works on what you accepted of turn {turns.base}." + (f" {left} undecided left out." * bool(left))
+            )
+        return moved
 
     @on(say.ContinueReply)
     def continue_reply(self) -> None:

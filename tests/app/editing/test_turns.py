@@ -11,9 +11,10 @@ from app.editing.document import Document, open_bytes
 from app.editing.language import TEXT
 from app.editing.pipeline import EditOrder, EditPlan, Proposal, check_result
 from app.editing.prompt import Budget, build_prompt
+from app.editing.region import Region
 from app.editing.result import make_result
 from app.editing.review import Decision, Review
-from app.editing.turns import Turns, derived, whole_change
+from app.editing.turns import Turns, derived, moved_region, whole_change
 from app.engine_client import EngineDescription
 from editor_engine.events import Stats
 
@@ -96,6 +97,49 @@ def test_what_was_decided_while_it_streamed_stays() -> None:
     early = Review.start(turns.document, made.hunks[:1]).decide(1, YES)
     turns = turns.decided(early).proposed(made)
     assert turns.last is not None and turns.last.review == early
+
+
+def test_the_next_turn_takes_what_was_accepted_and_not_applied() -> None:
+    turns = Turns(document()).begin("One.", None)
+    assert turns.on_accepted(Region(3, 4)) == (turns, Region(3, 4))
+    turns = decided(turns.proposed(proposal(turns.document, ["first", *changed(BASE, 20)])), YES, OPEN)
+    taken, region = turns.on_accepted(Region(3, 4))
+    assert taken.base == 1 and region == Region(4, 5)
+    assert taken.document_of(1).lines[3:5] == turns.document.lines[2:4]
+    assert turns.on_accepted(None)[1] is None
+    applied = turns.applied(document(["first", *BASE]))
+    assert applied.on_accepted(None)[0] is applied
+    other = taken.switch_base(1)
+    assert other.on_accepted(None)[0] is other  # that base was chosen already
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(
+    new=st.lists(st.sampled_from(["a", "b", "c", "x"]), min_size=1, max_size=10),
+    first=st.integers(1, 8),
+    length=st.integers(0, 7),
+)
+def test_a_moved_region_has_the_lines_that_are_left_of_it_and_none_from_outside(
+    new: list[str], first: int, length: int
+) -> None:
+    old = [*"abcabcab"]
+    last = min(8, first + length)
+    source = open_bytes(joined(old), "f.txt")
+    hunks = make_hunks(make_result(source, joined(new).decode()))
+    changes = [change for hunk in hunks for change in hunk.changes]
+    moved = moved_region(Region(first, last), changes)
+    places: list[int | None] = []  # for each new line, the old one that it is
+    at = 0
+    for change in changes:
+        places += [*range(at, change.first), *[None] * len(change.added)]
+        at = change.end
+    places += range(at, 8)
+    inside = {place for place in places[moved.first - 1 : moved.last] if place is not None}
+    kept = {place for place in places if place is not None and first - 1 <= place < last}
+    assert kept <= inside
+    assert moved.last - moved.first <= len(new)
+    if kept:
+        assert inside == kept
 
 
 def test_undecided_hunks_move_with_the_file_after_an_apply() -> None:

@@ -276,6 +276,25 @@ def test_turns_work_on_the_base_that_is_chosen(file: Path) -> None:
     drive(client, steps, file=file)
 
 
+def test_what_was_accepted_is_part_of_the_next_turn_and_applied_with_it(file: Path) -> None:
+    client = ScriptedClient(fenced(CHANGED))
+
+    async def steps(session: Session) -> None:
+        await session.ask("One.")
+        await session.accept_all()
+        client.reply = fenced(CHANGED.replace("high - low", "low - high"))
+        await session.ask(" Two.")
+        assert session.said()[-1] == "This works on what you accepted of turn 1."
+        assert session.last_turn().based_on == 1 and session.last_turn().base.data.decode() == CHANGED
+        await session.accept_all()
+        await session.press("ctrl+s")
+        assert file.read_text() == CHANGED.replace("high - low", "low - high")
+        await session.ask("Three.")
+        assert session.last_turn().based_on == 0
+
+    drive(client, steps, file=file)
+
+
 def test_panes_take_turns_where_there_is_room_for_one(file: Path) -> None:
     async def steps(session: Session) -> None:
         source, diff = session.workspace.query_one(SourceView), session.workspace.query_one(DiffView)
