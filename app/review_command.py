@@ -16,7 +16,7 @@ from app.editing.apply import Receipt
 from app.editing.journal import Journal
 from app.editing.proposals import ProposalStore, StoredProposal
 from app.editing.review import Decision, Review
-from app.editing.under_review import UnderReview, apply_reviews, from_patch, from_store
+from app.editing.under_review import UnderReview, apply_reviews, from_patch, from_patch_stream, from_store
 from app.errors import AppError, ConflictError, ExitCode, UsageError
 from app.headless import Streams, standard_streams
 from app.json_events import JsonWriter
@@ -32,7 +32,10 @@ from app.reporter import OUTCOMES, hunk_fields
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines; decide nothing.")
 @click.option("--apply", is_flag=True, help="With --json: apply all hunks, if every one of them fits.")
 def review(what: str | None, as_list: bool, plain: bool, as_json: bool, apply: bool) -> int:
-    """Review a patch file, or proposals that a watch left: all, one by its id, or one by its file."""
+    """Review a patch file, or proposals that a watch left: all, one by its id, or one by its file.
+
+    With - and --json the patch comes from stdin.
+    """
     if plain and as_json:
         raise UsageError("--plain and --json are two ways to be asked; give one of them.")
     if apply and not as_json:
@@ -42,6 +45,8 @@ def review(what: str | None, as_list: bool, plain: bool, as_json: bool, apply: b
     try:
         if as_list:
             return _listed(store.entries(), store, writer)
+        if what == "-" and writer is None:
+            raise UsageError("Answers come from stdin, so a patch from there goes with --json only.")
         files = _wanted(what, store)
         if writer is not None:
             return _for_programs(files, store, writer, apply=apply)
@@ -61,6 +66,8 @@ def review(what: str | None, as_list: bool, plain: bool, as_json: bool, apply: b
 def _wanted(what: str | None, store: ProposalStore) -> tuple[UnderReview, ...]:
     if what is None:
         return from_store(store, store.entries())
+    if what == "-":
+        return from_patch_stream(standard_streams().stdin, "from stdin")
     # A stored proposal goes by its id or by the file it is for; anything else that exists is a patch.
     try:
         return from_store(store, [store.find(what)])

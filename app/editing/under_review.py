@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from app.editing.apply import Receipt, apply_hunks
 from app.editing.diff import Hunk
@@ -16,7 +17,7 @@ from app.editing.journal import Journal
 from app.editing.patch_read import read_patch
 from app.editing.proposals import ProposalStore, Standing, StoredProposal
 from app.editing.review import Review
-from app.errors import AppError, ConflictError, FileMissingError, FileUnreadableError
+from app.errors import AppError, ConflictError, FileMissingError, FileTooLongError, FileUnreadableError
 from app.paths import shown
 
 MOST_PATCH_BYTES = 64 << 20
@@ -46,18 +47,24 @@ class UnderReview:
 def from_patch(path: str, root: Path | None = None) -> tuple[UnderReview, ...]:
     """The files that a patch file changes, looked up in the current folder (or `root`).
 
-    Raises FileMissingError, FileUnreadableError, and UsageError as `read_patch` does.
+    Raises FileMissingError, FileUnreadableError, FileTooLongError, and UsageError as `read_patch` does.
     """
     try:
         with open(path, "rb") as stream:
-            data = stream.read(MOST_PATCH_BYTES)
+            return from_patch_stream(stream, os.path.basename(path), root)
     except FileNotFoundError as error:
         raise FileMissingError(f"{shown(path)} does not exist.") from error
     except OSError as error:
         raise FileUnreadableError(f"{shown(path)} cannot be read: {error.strerror}.") from error
-    note = f"patch {os.path.basename(path)}"
+
+
+def from_patch_stream(stream: BinaryIO, name: str, root: Path | None = None) -> tuple[UnderReview, ...]:
+    """As `from_patch`, from an open stream; `name` stands for the patch in the journal."""
+    data = stream.read(MOST_PATCH_BYTES + 1)
+    if len(data) > MOST_PATCH_BYTES:
+        raise FileTooLongError(f"The patch has more than {MOST_PATCH_BYTES >> 20} MiB.")
     return tuple(
-        UnderReview(file.name, file.document, file.hunks, file.conflicts, note)
+        UnderReview(file.name, file.document, file.hunks, file.conflicts, f"patch {name}")
         for file in read_patch(data, root or Path.cwd())
     )
 

@@ -120,6 +120,13 @@ def test_programs_get_json_and_may_apply(run: Run, folder: Path) -> None:
     assert "thirty" in texts(folder)[0] and "zero" in texts(folder)[1]
 
 
+def test_a_patch_may_come_from_stdin(run: Run, folder: Path) -> None:
+    done = run("review", "-", "--json", "--apply", stdin=PATCH)
+    assert (done.code, json_lines(done.out)[-1]["outcome"]) == (ExitCode.OK, "applied")
+    assert "thirty" in texts(folder)[0]
+    assert run("review", "-", "--plain", stdin=PATCH).code == ExitCode.USAGE
+
+
 def test_programs_apply_nothing_of_a_patch_that_does_not_fit(run: Run, folder: Path) -> None:
     done = run("review", "c.diff", "--json", "--apply")
     result = json_lines(done.out)[-1]

@@ -65,6 +65,7 @@ class ReviewScreen(Screen[None]):
     def on_mount(self) -> None:
         files = self.query_one(OptionList)
         files.border_title = "Files"
+        files.display = len(self._files) > 1
         files.add_options([Option(self._line(at)) for at in range(len(self._files))])
         first = next((at for at, review in enumerate(self._reviews) if review is not None), 0)
         self._show(first)
@@ -73,7 +74,8 @@ class ReviewScreen(Screen[None]):
     def _line(self, at: int) -> Text:
         """A file in the list: a sign for what is left to do, its name, how many hunks are decided."""
         file, review = self._files[at], self._reviews[at]
-        conflicts = f", {len(file.conflicts)} do not fit" if file.conflicts else ""
+        count = len(file.conflicts)
+        conflicts = f", {count} conflict{'s' * (count != 1)}" if count else ""
         if review is None:
             return Text(f"! {shown(file.name)}{conflicts}", no_wrap=True)
         count = len(review.items)
@@ -104,7 +106,7 @@ class ReviewScreen(Screen[None]):
 
     def action_next_pane(self) -> None:
         diff, files = self.query_one(DiffView), self.query_one(OptionList)
-        (files if self.focused is diff else diff).focus()
+        (files if self.focused is diff and files.display else diff).focus()
 
     async def action_apply_review(self) -> None:
         """Write what was accepted, in every file."""

@@ -81,7 +81,7 @@ def test_files_are_decided_one_after_the_other_and_applied_together(folder: Path
 
 def test_what_does_not_fit_is_said_beside_what_does(folder: Path) -> None:
     async def steps(app: ReviewApp, press: Press) -> None:
-        assert "1 do not fit" in screen_text(app)
+        assert "1 of 2" not in screen_text(app) and "1 conflict" in screen_text(app)
         assert "Hunk 2 of one.txt does not fit" in " ".join(screen_text(app).split())
         await press("ctrl+s")
         assert "Nothing is accepted yet" in said(app)
