@@ -47,7 +47,7 @@ from app.tui.widgets.source_view import SourceView
 if TYPE_CHECKING:
     from app.tui.screens.workspace import WorkspaceScreen
 
-_ALONE = {"open_file", "models", "settings", "turns", "recipes", "palette", "help"}
+_ALONE = {"left", "open_file", "models", "settings", "turns", "recipes", "palette", "help"}
 """Actions that open a screen, which they do not do over another one."""
 
 
@@ -220,16 +220,24 @@ class ScreenActions(Shell):
     # --- what was left at the last end --------------------------------------------------------------------------------
 
     @work(group="resume", exit_on_error=False)
-    async def offer_left(self, path: str | None) -> None:
-        """Offer what was left undecided: of the file at `path`, or, without one, all of it."""
+    async def offer_left(self, path: str | None, *, asked: bool = False) -> None:
+        """Offer what was left undecided: of the file at `path`, or, without one, all of it; at once when `asked`."""
         found = await asyncio.to_thread(left_sessions)
         wanted = [left for left in found.sessions if path is None or left.session.path == os.path.realpath(path)]
         if not wanted:
-            for note in found.notes:
+            for note in found.notes or (("Nothing was left undecided.",) if asked else ()):
                 self.tell(note, "warning")
             return
         offers = [Offer(left, (await asyncio.to_thread(standing, left.session))[1]) for left in wanted]
-        self.push_screen(ResumeOffer(offers, found.notes), self._left_chosen)
+        busy = bool(self.workspace.query_one(InstructionBox).text) or isinstance(self.screen, ModalScreen)
+        if busy and not asked:
+            self.tell("Something was left undecided the last time; f11 offers it.")  # whoever types is not interrupted
+        else:
+            self.push_screen(ResumeOffer(offers, found.notes), self._left_chosen)
+
+    def action_left(self) -> None:
+        self.workspace.query_one(InstructionBox).clear()
+        self.offer_left(None, asked=True)
 
     def _left_chosen(self, answer: "tuple[Resuming, LeftSession] | None") -> None:
         if answer is not None:

@@ -5,8 +5,9 @@ answer to what was typed before comes later; labels are shown as text, never as 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 from rich.text import Text
@@ -75,7 +76,9 @@ class ChoiceScreen(ModalScreen[Value | None]):
         self._asked += 1
         query = self.query_one(Input).value
         if self._slow:
-            self.run_worker(self._ask(query, self._asked), group="rows", exclusive=True, exit_on_error=False)
+            # A call, not a coroutine: one that is replaced before it begins would complain that nobody awaited it.
+            ask: Callable[[], Coroutine[None, None, None]] = partial(self._ask, query, self._asked)
+            self.run_worker(ask, group="rows", exclusive=True, exit_on_error=False)
         else:
             self._show(self._rows(query))
 

@@ -144,7 +144,8 @@ class ModelPicker(ModalScreen[UseModel | None]):
 
     def _fetch(self, model: CatalogueModel, *, from_index: bool) -> None:
         self.note(f"Fetching {model.id}...")
-        job = self._worker.pull(model.id, from_index=from_index, accept_licence=model.licence_notice is not None)
+        agreed = model.licence_notice is not None
+        job = self._worker.pull(model.id, from_index=from_index, accept_licence=agreed)
         self.app.run_worker(job, group="model job", exit_on_error=False)
 
     def action_stop(self) -> None:

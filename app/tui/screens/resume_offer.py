@@ -1,6 +1,7 @@
 """What was left undecided, offered at the start: go on, export it as a patch, throw it away, or leave it for later.
 
-Shows sessions and how their files are today; opens nothing itself. Invariant: escape leaves everything as it is.
+Shows sessions and how their files are today; opens nothing itself. Invariant: escape leaves everything as it is, and no
+letter answers: it may have been meant for the instruction.
 """
 
 from collections.abc import Sequence
@@ -44,8 +45,8 @@ class ResumeOffer(ModalScreen[tuple[Resuming, LeftSession] | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Later"),
-        Binding("x", "choose('export')", "Export a patch"),
-        Binding("d", "choose('discard')", "Throw away"),
+        Binding("ctrl+x", "choose('export')", "Export a patch"),
+        Binding("delete,ctrl+d", "choose('discard')", "Throw away"),
     ]
 
     def __init__(self, offers: Sequence[Offer], notes: Sequence[str] = ()) -> None:
@@ -58,7 +59,7 @@ class ResumeOffer(ModalScreen[tuple[Resuming, LeftSession] | None]):
         with Vertical(classes="dialog choice"):
             yield Label("Left undecided", markup=False, classes="title")
             yield OptionList(*(Option(_row(offer)) for offer in self.offers), markup=False)
-            words = "enter goes on, x exports a patch, d throws away, escape leaves it for later"
+            words = "enter goes on, ctrl+x exports a patch, delete throws away, escape leaves it for later"
             yield Label("\n".join([words, *map(visible, self._notes)]), markup=False, classes="note")
 
     @on(OptionList.OptionSelected)

@@ -244,14 +244,14 @@ def test_what_was_left_can_be_thrown_away_exported_or_left_for_later(file: Path)
     leave(file)
 
     async def export(session: Session) -> None:
-        await session.press("x")
+        await session.press("ctrl+x")
         assert "Written to" in session.said()[-1]
 
     async def later(session: Session) -> None:
         await session.press("escape")
 
     async def discard(session: Session) -> None:
-        await session.press("d")
+        await session.press("delete")
 
     for steps in (export, later):
         drive(client(), steps, file=file)
@@ -275,6 +275,21 @@ def test_staying_stays(file: Path) -> None:
         await session.ask("Do.")
         await session.press("ctrl+q", "escape")
         assert isinstance(session.app.screen, WorkspaceScreen) and not session.client.closed
+
+    drive(client(), steps, file=file)
+
+
+def test_whoever_types_already_is_not_interrupted(file: Path) -> None:
+    leave(file)
+
+    async def steps(session: Session) -> None:
+        await session.press("escape")
+        await session.type("Do")
+        session.app.offer_left(str(file))
+        await session.settle()
+        assert isinstance(session.app.screen, WorkspaceScreen) and "f11 offers it" in session.said()[-1]
+        await session.press("f11")
+        assert isinstance(session.app.screen, ResumeOffer)
 
     drive(client(), steps, file=file)
 

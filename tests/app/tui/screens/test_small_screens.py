@@ -142,8 +142,8 @@ OFFERS = [Offer(LEFT, "It is as it was."), Offer(OTHER, "It was changed.")]
     [
         (["enter"], (Resuming.GO_ON, LEFT)),
         (["down", "enter"], (Resuming.GO_ON, OTHER)),
-        (["down", "x"], (Resuming.EXPORT, OTHER)),
-        (["d"], (Resuming.DISCARD, LEFT)),
+        (["down", "ctrl+x"], (Resuming.EXPORT, OTHER)),
+        (["x", "d", "delete"], (Resuming.DISCARD, LEFT)),
         (["escape"], None),
     ],
 )
