@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+import random
 import select
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -412,3 +413,60 @@ def test_a_folder_of_the_user_s_named_like_ours_is_not_imported(
                 await client.describe()
 
     asyncio.run(work())
+
+
+def _misfortunes(seed: int, count: int) -> None:
+    """One client, and again and again a crash, a kill, a cancel, a consumer that leaves; then it must work."""
+    chance = random.Random(seed)
+
+    async def one(client: ChildClient) -> None:
+        what = chance.choice(["kill from outside", "crash", "cancel", "leave", "cancel the task", "fail"])
+        orders = {"crash": ["say 2", chance.choice(["kill 9", "end 3", "kill 11"])], "fail": ["say 1", "fail numerics"]}
+        cancel = CancelFlag()
+        waits = what == "cancel the task" or chance.random() < 0.5
+
+        async def consume() -> None:
+            left = chance.randrange(4)
+            request = ask(*orders.get(what, ["say 3", "wait"] if waits else ["say 3"]))
+            async with aclosing(client.complete(request, cancel)) as events:
+                async for _ in events:
+                    left -= 1
+                    if left < 0 and what == "kill from outside":
+                        pipe = client._pipe
+                        assert pipe is not None
+                        pipe._process.kill()
+                    elif left < 0 and what != "crash":
+                        cancel.set()
+                    if left < 0 and what == "leave":
+                        return
+
+        task = asyncio.ensure_future(consume())
+        if what == "cancel the task":
+            await asyncio.sleep(0)
+            task.cancel()
+        with suppress(AppError, asyncio.CancelledError):
+            await task
+
+    async def work() -> None:
+        async with opened(child()) as client:
+            for _ in range(count):
+                await one(cast(ChildClient, client))
+                assert isinstance((await collected(client, ask("say 1")))[-1], Finished)
+
+    files, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
+    asyncio.run(work())
+    assert len(os.listdir("/proc/self/fd")) == files and threading.active_count() <= threads
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors in /proc")
+@pytest.mark.parametrize("seed", range(2))
+def test_whatever_befalls_a_run_the_next_one_is_answered(seed: int) -> None:
+    _misfortunes(seed, 12)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors in /proc")
+def test_whatever_befalls_hundreds_of_runs_the_next_one_is_answered() -> None:
+    _misfortunes(99, 500)

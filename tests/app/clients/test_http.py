@@ -8,6 +8,8 @@ from typing import Any
 
 import httpx2
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from app.clients.exchange import Exchange, Timeouts
 from app.clients.http import LONGEST_WAIT_S, PAUSES_S, HttpClient
@@ -449,3 +451,31 @@ def test_names_that_mean_a_listed_model() -> None:
         exchange = Exchange(parse_place("http://localhost:1"), transport=make(lambda body: "").transport())
         described = run(HttpClient(exchange, name), lambda client: client.describe())
         assert described.model_id == expected
+
+
+PIECES = st.one_of(
+    st.sampled_from(
+        [
+            *(event(chunk({"content": text})) for text in ("a\n", "```\n", "def f():\n", "é")),
+            *(event(chunk({}, reason)) for reason in ("stop", "length")),
+            *(event("[DONE]"), event("{"), event("[]"), event({"error": {"message": "no"}}), b": ping\n\n", b"\n"),
+        ]
+    ),
+    st.binary(max_size=8),
+    st.sampled_from([httpx2.ReadError("x"), httpx2.RemoteProtocolError("x"), httpx2.DecodingError("x")]),
+)
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.lists(PIECES, max_size=6), st.sampled_from([dialects.vllm, dialects.llama, dialects.ollama, dialects.cloud]))
+def test_any_stream_ends_in_an_end_or_a_sentence(pieces: list[Any], make: Callable[..., Dialect]) -> None:
+    dialect = make(lambda body: "")
+    dialect.stream = pieces
+    try:
+        events = run(client_of(dialect), completed)
+    except AppError as error:
+        assert str(error).endswith((".", "…", "?", "!")) and "\n" not in str(error)
+    else:
+        assert isinstance(events[-1], Finished)
+        assert sum(isinstance(event, Finished) for event in events) == 1
+    assert all(stream.closed for stream in dialect.streams)
