@@ -82,6 +82,8 @@ class ChainDrafter:
         self._guesses = self._look()
         self._choice = choice = self._ranking.choose(self._guesses)
         self._steps = []
+        if not memory.source:  # free text: nothing to copy, so nothing that makes up for a long draft that fails
+            room = self._cool_down.affordable(self._cost.costs(self._context), room)
         if choice is None or room <= 0 or (self._cool_down.resting and choice.guess.length < _REOPENS):
             return Draft()
         if parts.fixed_length is None:

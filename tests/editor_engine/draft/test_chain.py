@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from editor_engine.decode.verify import accepted_count
 from editor_engine.draft.chain import ChainDrafter, Parts
 from editor_engine.draft.drafter import Draft, Origin
 from editor_engine.draft.pass_cost import PassCost
@@ -136,6 +137,23 @@ def test_a_bad_start_is_held_back() -> None:
     drafter, costs = chain(file_of(50), PassCost.avx2()), PassCost.avx2().costs(0)
     run = Run(drafter, target)
     assert sum(costs[1 + len(draft.tokens)] for draft in run.drafts) / len(target) <= 1.01
+
+
+@pytest.mark.parametrize("isa", ["avx2", "scalar"])
+@pytest.mark.parametrize("quoted", [3, 5, 9])
+def test_free_text_never_costs_more_than_its_allowance(isa: str, quoted: int) -> None:
+    """Text that quotes its prompt and breaks off, so that drafts fail when nothing was won yet."""
+    prompt = list(range(3000, 3200))
+    target = [token for at in range(0, 180, 12) for token in (*prompt[at : at + quoted], 100 + at, 300 + at, 500 + at)]
+    costs, cost, emitted = PassCost.shipped(isa).costs(0), 0.0, 0
+    drafter = ChainDrafter(prompt, [], (0,), cost=PassCost.shipped(isa))
+    while emitted < len(target):
+        draft = drafter.draft(len(target) - emitted - 1)
+        accepted = accepted_count(draft.tokens, target[emitted:])
+        drafter.observe(draft, accepted, target[emitted : emitted + accepted + 1], None)
+        emitted += accepted + 1
+        cost += costs[1 + len(draft.tokens)]
+        assert cost <= 1.005 * emitted + 0.5 + 1e-9
 
 
 def test_measured_passes_change_the_length() -> None:

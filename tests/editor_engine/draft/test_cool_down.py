@@ -1,8 +1,11 @@
 """Failed drafts bring ever longer rests, and free text never pays much for them."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from editor_engine.draft.cool_down import CoolDown
+from editor_engine.draft.pass_cost import PassCost
 
 
 def rest_after_failure(cool_down: CoolDown) -> int:
@@ -45,3 +48,30 @@ def test_drafting_that_always_fails_costs_little(tokens: int) -> None:
         cool_down.observe(drafted, 0, 1, pass_cost)
         cost += pass_cost
     assert cost / tokens <= 1.0 + 0.005 + 2.0 / tokens
+
+
+COSTS = PassCost.shipped("avx2").costs(0)
+
+
+def test_what_can_be_afforded_grows_with_what_was_won() -> None:
+    cool_down = CoolDown()
+    assert COSTS[1 + cool_down.affordable(COSTS, 63)] - 1.0 <= 0.5
+    first = cool_down.affordable(COSTS, 63)
+    cool_down.observe(1, 1, 9, 2.0)
+    assert cool_down.affordable(COSTS, 63) > first
+    assert cool_down.affordable(COSTS, 2) == 2 and cool_down.affordable(COSTS, 0) == 0
+    assert CoolDown().affordable(PassCost.flat().costs(0), 63) == 63, "a row that costs nothing can always be had"
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), max_size=200))
+def test_affordable_drafts_never_cost_more_than_the_allowance(wishes: list[tuple[int, int]]) -> None:
+    """Whatever is wished for, and however much of it comes true."""
+    cool_down, cost, emitted = CoolDown(), 0.0, 0
+    for wished, right in wishes:
+        drafted = min(wished, cool_down.affordable(COSTS, 63))
+        accepted = min(right, drafted)
+        cool_down.observe(drafted, accepted, accepted + 1, COSTS[1 + drafted])
+        cost += COSTS[1 + drafted]
+        emitted += accepted + 1
+        assert cost <= emitted * 1.005 + 0.5 + 1e-9
