@@ -30,6 +30,7 @@ HELP = {
     "v": "accept single lines: give their numbers, such as 1 3-5",
     "e": "give other text for the hunk, ended by a line with one dot",
     "E": "the same in $EDITOR",
+    "r": "let the model do the hunk anew, with a note of yours",
     "m": "take what a warning is about out of the change",
     "j": "go to the next undecided hunk",
     "k": "go to the hunk before",
@@ -73,6 +74,8 @@ class PlainReview:
     """What the checks found; hunks that a blocking one is about are not decided by `a`."""
     edit: Callable[[str], str] = edit_text
     """The user's editor."""
+    redo: Callable[[Review, int, str], Review] | None = None
+    """Lets a model do one hunk anew, with a note; None where no model is at hand."""
     _left: bool = field(default=False, init=False)
 
     def run(self, review: Review) -> Review:
@@ -113,6 +116,8 @@ class PlainReview:
                 return _onward(self._chosen(review, index), index)
             case "e" | "E":
                 return _onward(self._edited(review, index, outside=answer == "E"), index)
+            case "r":
+                return _onward(self._redone(review, index), index)
             case "m":
                 return _onward(self._mended(review, index), index)
             case "j":
@@ -175,6 +180,13 @@ class PlainReview:
         if line_read is None:
             return review
         return review.edit(index, lines)
+
+    def _redone(self, review: Review, index: int) -> Review:
+        if self.redo is None:
+            self.lines.say("There is no model at hand here; e takes other text.")
+            return review
+        note = self.lines.ask("What should the model do otherwise? ")
+        return self.redo(review, index, note) if note else review
 
     def _mended(self, review: Review, index: int) -> Review:
         for warning in self.warnings:

@@ -9,6 +9,7 @@ failed edit ends with one sentence and the next question, and nothing is written
 import asyncio
 from dataclasses import dataclass
 
+from app.editing.again import redo_order, redone
 from app.editing.apply import apply_hunks
 from app.editing.document import Document, open_document
 from app.editing.journal import Journal
@@ -84,7 +85,7 @@ class _Session:
     def _edit(self, runner: asyncio.Runner, instruction: str) -> None:
         order = EditOrder(instruction, draft=self._options.draft, strict=self._options.strict)
         proposal = runner.run(propose(self._document, order, self._client, self._reporter))
-        review = self._reviewed(proposal)
+        review = self._reviewed(proposal, runner)
         if not review.accepted:
             self._reporter.finished("declined")
             return
@@ -97,11 +98,17 @@ class _Session:
         self._reporter.finished("applied", receipt)
         self._document = _again(self._document)
 
-    def _reviewed(self, proposal: Proposal) -> Review:
+    def _reviewed(self, proposal: Proposal, runner: asyncio.Runner) -> Review:
         for note in blast_notes(proposal.report):
             self._lines.say(note)
         review = Review.start(proposal.plan.document, proposal.hunks)
-        return PlainReview(self._lines, proposal.report.warnings).run(review)
+
+        def redo(now: Review, index: int, note: str) -> Review:
+            order = redo_order(proposal.plan, now.item(index).hunk, note)
+            again = runner.run(propose(now.document, order, self._client, self._reporter))
+            return redone(now, index, again)
+
+        return PlainReview(self._lines, proposal.report.warnings, redo=redo).run(review)
 
 
 def _again(document: Document) -> Document:

@@ -85,6 +85,11 @@ def test_other_text_ends_with_a_dot() -> None:
     assert review.decisions == (U, U, U)
 
 
+def test_without_a_model_nothing_is_done_anew() -> None:
+    review, said = asked("r\nq\n")
+    assert "no model at hand" in said and review.decisions == (U, U, U)
+
+
 def test_the_editor_is_asked() -> None:
     document = open_bytes(SOURCE.encode(), "values.py")
     review = Review.start(document, make_hunks(make_result(document, NEW)))

@@ -1,6 +1,7 @@
 """`redraft --plain FILE`: a session in plain lines, with a scripted engine."""
 
 import io
+from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
 
@@ -8,8 +9,9 @@ from app.engine_client import EngineClient
 from app.errors import ExitCode
 from app.headless import Streams
 from app.plain_session import PlainOptions, plain_session
+from editor_engine.requests import CompletionRequest
 from tests.support.headless_edit import CHANGED, SOURCE, Terminal
-from tests.support.scripted_client import ScriptedClient, fenced, unending
+from tests.support.scripted_client import ScriptedClient, fenced, tokens_of, unending
 
 
 def session(client: ScriptedClient, file: Path, typed: str) -> tuple[ExitCode, str, str]:
@@ -68,3 +70,20 @@ def test_an_interrupt_ends_the_edit_and_not_the_session(file: Path) -> None:
     assert code == ExitCode.INTERRUPTED
     assert "Interrupted" in err and out.count("Instruction") == 2
     assert file.read_text() == SOURCE
+
+
+def test_a_hunk_is_done_anew_with_a_note(file: Path) -> None:
+    client = ScriptedClient(fenced(CHANGED))
+    whole = client.reply
+
+    def reply(request: CompletionRequest) -> Iterable[str]:
+        assert callable(whole)
+        if not request.anchor:
+            return whole(request)
+        return tokens_of("        return None\n" + request.anchor[0] + "\n")
+
+    client.reply = reply
+    code, _, _ = session(client, file, "Do.\nr\nNo float.\ny\ny\n")
+    assert code == ExitCode.OK
+    assert file.read_text() == SOURCE.replace("return 0\n", "return None\n")
+    assert "No float." in client.requests[-1].messages[-1].content

@@ -405,3 +405,14 @@ def test_a_file_that_needs_no_change_leaves_one_sentence(path: Path) -> None:
         assert "⚠" not in shown
 
     drive(ScriptedClient(fenced(SOURCE)), steps, file=path, size=(100, 30))
+
+
+def test_a_click_puts_the_cursor_there(path: Path) -> None:
+    async def steps(session: Session) -> None:
+        diff = view(session)
+        line = next(at for at, row in enumerate(diff.rows) if row.text == "three = 3")
+        await session.pilot.click("#diff", offset=(20, line + 1 - int(diff.scroll_y)))
+        await session.settle()
+        assert diff.cursor == line
+
+    reviewed(path, steps)
