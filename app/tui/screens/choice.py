@@ -5,13 +5,12 @@ answer to what was typed before comes later; labels are shown as text, never as 
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 from rich.text import Text
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -76,12 +75,11 @@ class ChoiceScreen(ModalScreen[Value | None]):
         self._asked += 1
         query = self.query_one(Input).value
         if self._slow:
-            # A call, not a coroutine: one that is replaced before it begins would complain that nobody awaited it.
-            ask: Callable[[], Coroutine[None, None, None]] = partial(self._ask, query, self._asked)
-            self.run_worker(ask, group="rows", exclusive=True, exit_on_error=False)
+            self._ask(query, self._asked)
         else:
             self._show(self._rows(query))
 
+    @work(group="rows", exclusive=True, exit_on_error=False)
     async def _ask(self, query: str, number: int) -> None:
         rows = await asyncio.to_thread(self._rows, query)
         if number == self._asked:
