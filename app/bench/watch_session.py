@@ -46,10 +46,10 @@ class WatchFigures:
     """First event of a save to its place in the queue."""
     queue_s: Spread
     prefill_s: Spread
-    """Request to first token: what the warm start has left of it."""
+    """Out of the queue to the first token: what the warm start, while the file settled, has left of it."""
     decode_s: Spread
     total_s: Spread
-    """First event of a save to its proposal on disk."""
+    """First event of a save to its finished proposal; storing it comes after."""
     stop_s: Spread
     """From SIGTERM to the end of the process, the engine's among it."""
 

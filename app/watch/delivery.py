@@ -52,24 +52,30 @@ class Delivery:
         """Let go of proposals that nobody has reviewed for too long. Raises ProposalError."""
         self._store.expire()
 
-    def deliver(self, edited: Edited, save: Save, began: float) -> str | None:
+    def deliver(self, edited: Edited, save: Save, began: float, read_s: float) -> str | None:
         """Write or store an edit; the hash of the file where it was written.
+
+        `began`: when the edit left the queue; `read_s`: how long it then waited for its warm start.
 
         Raises ConflictError when the file is no longer what the edit was made from (nothing is written or stored).
         """
         refusal = None
+
+        def timing() -> Timing:
+            return _timing(edited, save, began, read_s, self._now())
+
         if self._apply:
             refusal = _refusal(edited.warnings)
             if refusal is None:
                 try:
-                    return self._write(edited, save, began)
+                    return self._write(edited, save, timing)
                 except FileBusyError as error:
                     refusal = str(error)
                 except ConflictError:
                     raise
                 except FileError as error:
                     refusal = str(error)
-        self._propose(edited, self._timing(edited, save, began), refusal)
+        self._propose(edited, timing(), refusal)
         return None
 
     def retry(self) -> ProposalError | None:
@@ -82,11 +88,11 @@ class Delivery:
             self._unsaved.pop(path, None)
         return None
 
-    def _write(self, edited: Edited, save: Save, began: float) -> str:
+    def _write(self, edited: Edited, save: Save, timing: Callable[[], Timing]) -> str:
         document = edited.asked.document
         note = edited.asked.instruction
         receipt = apply_hunks(document, edited.hunks, self._journal, note=note, carry_over=False)
-        self._listen(Applied(save.path, receipt, self._timing(edited, save, began)))
+        self._listen(Applied(save.path, receipt, timing()))
         self._unsaved.pop(save.path, None)
         try:
             self._store.drop_for(save.path)
@@ -116,15 +122,16 @@ class Delivery:
         )
         self._listen(Proposed(stored, timing, refusal))
 
-    def _timing(self, edited: Edited, save: Save, began: float) -> Timing:
-        stats, now = edited.stats, self._now()
-        return Timing(
-            settle_s=save.queued_at - save.touched_at,
-            queue_s=began - save.queued_at,
-            prefill_s=stats.ttft_s,
-            decode_s=None if stats.ttft_s is None else stats.wall_s - stats.ttft_s,
-            total_s=now - save.touched_at,
-        )
+
+def _timing(edited: Edited, save: Save, began: float, read_s: float, now: float) -> Timing:
+    ttft_s, wall_s = edited.stats.ttft_s, edited.stats.wall_s
+    return Timing(
+        settle_s=save.queued_at - save.touched_at,
+        queue_s=began - save.queued_at,
+        prefill_s=None if ttft_s is None else read_s + ttft_s,
+        decode_s=None if ttft_s is None else wall_s - ttft_s,
+        total_s=now - save.touched_at,
+    )
 
 
 def _refusal(warnings: tuple[CheckWarning, ...]) -> str | None:

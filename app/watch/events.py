@@ -49,11 +49,11 @@ class Timing:
     queue_s: float
     """In the queue."""
     prefill_s: float | None
-    """Request to first token."""
+    """Out of the queue to the first token; what the warm start has read before is not in it."""
     decode_s: float | None
     """First token to last."""
     total_s: float
-    """First event of the save to the proposal on disk, or the file written."""
+    """First event of the save to the finished proposal (storing it comes after), or to the file written."""
 
 
 @dataclass(frozen=True)

@@ -339,15 +339,16 @@ class Watcher:
         self._engine_failures = 0
 
     async def _edited(self, save: Save) -> str | None:
+        began = self._pace.now()
         await self._warm.use(save.sha256)
+        read_s = self._pace.now() - began
         asked = self._gate.asked_of_state(save.path, save.sha256)
         if asked is None or self._cancel.is_set():
             raise InterruptedByUserError("A newer save is there.")
-        began = self._pace.now()
         edited = await edit_saved(asked, self._client, self._options.limits, self._cancel)
         if self._cancel.is_set():
             raise InterruptedByUserError("A newer save is there.")
-        return self._delivery.deliver(edited, save, began)
+        return self._delivery.deliver(edited, save, began, read_s)
 
     def _superseded(self, save: Save) -> None:
         """The job's state is not the newest: make sure that the newest is looked at."""
