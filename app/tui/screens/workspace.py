@@ -102,7 +102,7 @@ class WorkspaceScreen(FileScreen):
         self._counted, self._warmed = None, 0
         self.show_status(forecast="")
         if self.turns is not None and not self.at_work:
-            document = self.turns.document_of(self.turns.base)
+            document = self.query_one(SourceView).document or self.turns.document
             self.app.run_worker(self.worker.warm(document), group="warm", exit_on_error=False)
 
     def switch_base(self, number: int) -> None:
@@ -116,12 +116,11 @@ class WorkspaceScreen(FileScreen):
     @on(say.RegionChanged)
     def forecast(self) -> None:
         """Say the tokens and seconds of what enter would start."""
-        if self.turns is None or self._counted is None or self.at_work:
-            return
         source = self.query_one(SourceView)
-        document = self.turns.document_of(self.turns.base)
+        if source.document is None or self._counted is None or self.at_work:
+            return
         region = source.selected_lines
-        budget = estimate(document, self._counted, self.query_one(InstructionBox).text, region, self._warmed)
+        budget = estimate(source.document, self._counted, self.query_one(InstructionBox).text, region, self._warmed)
         where = "file" if region is None else f"lines {region.first}-{region.last}"
         seconds = "" if self._rates is None else f", {max(self._rates.seconds(budget), 1):.0f} s"
         self.show_status(forecast=f"{where}: about {budget.expected} tokens{seconds}")
@@ -156,10 +155,11 @@ class WorkspaceScreen(FileScreen):
         else:
             region = self._take_accepted(region)
             self.turns = self.turns.begin(instruction, region)
+            base = self.turns.turns[-1].base
             lines = None if region is None else f"{region.first}:{region.last}"
             order = EditOrder(instruction, lines=lines, draft=self._draft, strict=self._strict)
             self.show_status(decided=None)
-            self._begin(self.worker.edit(self.turns.document_of(self.turns.base), order))
+            self._begin(self.worker.edit(base, order))
             remember_instruction(instruction)
             self.query_one(InstructionBox).offer(load_recall().instructions)
 
@@ -262,7 +262,8 @@ class WorkspaceScreen(FileScreen):
 
     @on(say.Counted)
     def counted(self, message: say.Counted) -> None:
-        if self.turns is not None and message.document.data == self.turns.document_of(self.turns.base).data:
+        document = self.query_one(SourceView).document
+        if document is not None and message.document.data == document.data:
             self._counted = (message.prompt, message.source)
             self.forecast()
 

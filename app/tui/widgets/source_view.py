@@ -92,6 +92,11 @@ class SourceView(ScrollView, can_focus=True):
         self._following = True
 
     @property
+    def document(self) -> Document | None:
+        """What is shown; None before anything is open."""
+        return self._document
+
+    @property
     def selected_lines(self) -> Region | None:
         """The selected lines; None without a selection."""
         if self._anchor is None:
