@@ -312,6 +312,28 @@ def server(model: str | None, threads: int | None, isa: str | None, repeats: int
 @bench.command()
 @click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
 @click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Threads; 0 takes every processor.")
+@click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Starts of the program.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
+def ui(model: str | None, threads: int | None, repeats: int, as_json: bool) -> None:
+    """The terminal UI in a pseudo terminal: file visible, key to paint while decoding, first hunk, escape, memory."""
+    import tempfile
+
+    from app.bench.turns import RENAME, own_session
+    from app.bench.ui_latency import measure_ui
+    from editor_engine.bench.conditions import machine_conditions
+
+    with answering("ui", as_json) as output, tempfile.TemporaryDirectory(prefix="redraft-bench-") as folder:
+        located, chosen = locate_model(model, threads)
+        conditions = {**machine_conditions(), "model_id": located.id, "threads": chosen, "repeats": repeats}
+        text, instruction = own_session()[0].text or "", own_session()[RENAME].instruction
+        options = ["--model", str(located.path), "--threads", str(chosen)]
+        figures = measure_ui(options, text, instruction, Path(folder), repeats, time.perf_counter, output.progress)
+        output.answer(conditions, figures.table(), figures.fields())
+
+
+@bench.command()
+@click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
+@click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Threads; 0 takes every processor.")
 @click.option(
     "--files", type=click.IntRange(1, 1_000_000), default=50_000, show_default=True, help="Files in the tree."
 )

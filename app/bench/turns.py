@@ -16,6 +16,8 @@ from prompts import bench_text
 
 OWN_FILE = "parcels.py"
 """Name that the session's file goes by."""
+RENAME = 2
+"""Index of the turn that renames a method: a change in several places that the smallest model makes too."""
 
 
 @dataclass(frozen=True)
