@@ -4,11 +4,14 @@ Knows the folder it is given. Invariant: a line holds words of ours, numbers and
 in with a request or went out with a reply: no text, no path of a request, no header, no key, no exception's message.
 """
 
+import contextlib
 import logging
 import logging.handlers
 import os
 import traceback
 from pathlib import Path
+
+from editor_engine.errors import EngineError
 
 MAX_BYTES = 1 << 20
 KEPT = 3
@@ -19,11 +22,14 @@ class EventLog:
     """Lines of the form `time event key=value ...` in one file, which is renamed when it is full."""
 
     def __init__(self, path: Path | None) -> None:
-        """`path` in a folder that exists; None keeps no log. Raises OSError when it cannot be written."""
+        """`path` in a folder that exists; None keeps no log. Raises EngineError when it cannot be written."""
         self._logger = logging.Logger("redraft.server", logging.INFO)  # of its own: nothing else writes to this file
         self._handler: logging.Handler = logging.NullHandler()
         if path is not None:
-            self._handler = _PrivateFiles(path, maxBytes=MAX_BYTES, backupCount=KEPT, encoding="utf-8")
+            try:
+                self._handler = _PrivateFiles(path, maxBytes=MAX_BYTES, backupCount=KEPT, encoding="utf-8")
+            except OSError as error:
+                raise EngineError(f"The log {path} cannot be written: {error.strerror}.") from error
             self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         self._logger.addHandler(self._handler)
 
@@ -40,7 +46,8 @@ class EventLog:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._handler.close()
+        with contextlib.suppress(OSError):  # of a full disk: the lines are lost already
+            self._handler.close()
 
 
 class UvicornLines(logging.Handler):
@@ -61,6 +68,9 @@ class UvicornLines(logging.Handler):
 class _PrivateFiles(logging.handlers.RotatingFileHandler):
     def _open(self):  # type: ignore[no-untyped-def]  # the type the standard library gives it is private
         return open(self.baseFilename, self.mode, encoding=self.encoding, opener=_private)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A full disk costs lines of the log; requests go on, and no traceback goes to stderr."""
 
 
 def _private(path: str, flags: int) -> int:

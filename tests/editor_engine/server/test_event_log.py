@@ -4,6 +4,9 @@ import logging
 import stat
 from pathlib import Path
 
+import pytest
+
+from editor_engine.errors import EngineError
 from editor_engine.server import event_log
 from editor_engine.server.event_log import EventLog, UvicornLines
 from editor_engine.server.options import ServeOptions
@@ -27,7 +30,7 @@ def test_the_file_is_the_users_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "serve.log").stat().st_mode) == 0o600
 
 
-def test_a_full_file_is_put_aside_and_the_oldest_goes(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_full_file_is_put_aside_and_the_oldest_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_log, "MAX_BYTES", 200)
     log = EventLog(tmp_path / "serve.log")
     for number in range(100):
@@ -36,6 +39,20 @@ def test_a_full_file_is_put_aside_and_the_oldest_goes(tmp_path: Path, monkeypatc
     assert len(list(tmp_path.iterdir())) == 1 + event_log.KEPT
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in tmp_path.iterdir())
     assert "prompt=99" in (tmp_path / "serve.log").read_text()
+
+
+def test_a_log_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").touch()
+    (tmp_path / "serve.log").symlink_to("elsewhere")
+    with pytest.raises(EngineError, match=r"serve\.log cannot be written"):
+        EventLog(tmp_path / "serve.log")
+
+
+def test_a_full_disk_costs_lines_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
+    log = EventLog(Path("/dev/full"))
+    log.say("completion", prompt=1)
+    log.close()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_fault_is_its_kind_and_place_without_its_words(tmp_path: Path) -> None:
