@@ -42,7 +42,10 @@ _PR_SET_PDEATHSIG = 1
 
 log = logging.getLogger(__name__)
 
-Load = Callable[[], "tuple[Engine, str]"]
+OnPacked = Callable[[int, int], None]
+"""Told (done, total) while weights are packed."""
+
+Load = Callable[[OnPacked], "tuple[Engine, str]"]
 """Gives the engine and the id its model goes by; raises EngineErrors."""
 
 
@@ -123,11 +126,17 @@ class EngineProcess:
         if self._loaded is None:
             started = time.monotonic()
             self._say(note="Loading the model.")
-            self._loaded = self._load()
+            self._loaded = self._load(self._packed)
             seconds = time.monotonic() - started
             log.info("loaded %s in %.1f s", self._loaded[1], seconds)
             self._say(note=f"{self._loaded[1]} is loaded ({seconds:.1f} s).")
         return self._loaded
+
+    def _packed(self, done: int, total: int) -> None:
+        """A note for every tenth of the work."""
+        tenth = 10 * done // total
+        if done and tenth != 10 * (done - 1) // total:
+            self._say(note=f"Packing the weights, once for this model: {10 * tenth} %.")
 
     def _say(self, **answer: object) -> None:
         self._answers.write(json.dumps(answer).encode("ascii") + b"\n")
@@ -162,7 +171,7 @@ def _die_with(parent: int) -> None:
 def main(arguments: Sequence[str]) -> None:
     """`python -m app.clients.engine_process PARENT THREADS [MODEL]`."""
     parent, threads, *model = arguments
-    run_process(lambda: load_native(model[0] if model else None, int(threads)), int(parent))
+    run_process(lambda packed: load_native(model[0] if model else None, int(threads), packed), int(parent))
 
 
 if __name__ == "__main__":

@@ -106,10 +106,13 @@ class InProcessClient:
         self._loaded = None
 
 
-def load_native(model: str | None, threads: int) -> "tuple[Engine, str]":
+def load_native(
+    model: str | None, threads: int, on_packed: Callable[[int, int], None] = lambda done, total: None
+) -> "tuple[Engine, str]":
     """Find a model installed on this machine and load it; returns the engine and the id its model goes by.
 
-    `model` is a catalogue id or the path of a GGUF file; None takes the best one installed. Raises EngineErrors.
+    `model` is a catalogue id or the path of a GGUF file; None takes the best one installed. `on_packed` is told (done,
+    total) while weights are packed, which happens once for each file. Raises EngineErrors.
     """
     # The engine brings numpy, the tokenizer library and the native core: 0.2 s that `--help` must not pay.
     from editor_engine.config import EngineConfig
@@ -117,7 +120,7 @@ def load_native(model: str | None, threads: int) -> "tuple[Engine, str]":
     from editor_engine.store.installed import locate
 
     located = locate(model)
-    return Engine.load(EngineConfig(model_path=located.path, threads=threads)), located.id
+    return Engine.load(EngineConfig(model_path=located.path, threads=threads), on_packed), located.id
 
 
 def native_client(model: str | None, threads: int) -> InProcessClient:

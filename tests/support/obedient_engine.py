@@ -108,7 +108,7 @@ def main() -> None:
     """`python obedient_engine.py PARENT`: the process of a ChildClient."""
     from app.clients.engine_process import run_process
 
-    run_process(lambda: (ObedientEngine(), "obedient"), int(sys.argv[1]))  # type: ignore[arg-type, return-value]
+    run_process(lambda packed: (ObedientEngine(), "obedient"), int(sys.argv[1]))  # type: ignore[arg-type, return-value]
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from app.clients.in_process import InProcessClient, native_client
 from app.engine_client import EngineClient, TokenCounts
 from app.errors import AppError, EngineUnreachableError, FileTooLongError, MemoryLimitError, ModelError
 from app.paths import logs_dir
+from editor_engine.config import model_cache_dir
 from editor_engine.events import EngineEvent, Finished, FinishReason, Prefill, Text
 from editor_engine.requests import CancelFlag, CompletionRequest, Message
 from tests.support import obedient_engine
@@ -392,7 +394,10 @@ def test_the_real_process_gives_the_same_tokens_as_the_engine_in_process(tmp_pat
             return last
 
     in_process = asyncio.run(finished(native_client(str(path), 1)))
-    in_child = asyncio.run(finished(ChildClient(str(path), 1)))
+    notes: list[str] = []
+    shutil.rmtree(model_cache_dir(), ignore_errors=True)
+    in_child = asyncio.run(finished(ChildClient(str(path), 1, on_note=notes.append)))
+    assert any("Packing the weights" in note and "100 %" in note for note in notes)
     assert in_child.token_ids == in_process.token_ids and in_child.token_ids
     assert in_child.reason is in_process.reason
     missing = ChildClient(str(tmp_path / "none.gguf"), 1)
