@@ -10,7 +10,6 @@ asked before, or where an earlier request was cancelled.
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -30,25 +29,13 @@ from editor_engine.errors import CancelledError, ContextOverflowError, RequestEr
 from editor_engine.events import EngineEvent, Finished, Pass, Started
 from editor_engine.models.sampling import Sampling
 from editor_engine.models.target import ModelInfo, TargetModel
+from editor_engine.request_tokens import TokenisedRequest, tokenise
 from editor_engine.requests import CancelFlag, CompletionRequest
-from editor_engine.text.chat_template import render_prompt
 from editor_engine.text.detokeniser import Detokeniser
 from editor_engine.text.tokenizer import Tokenizer, load_tokenizer
 
 DrafterFactory = Callable[[Sequence[int], Sequence[int], Collection[int]], Drafter]
 """(prompt ids, source ids, stop ids) -> drafter for one request."""
-
-
-@dataclass(frozen=True)
-class TokenisedRequest:
-    """A request in the model's own tokens."""
-
-    prompt: list[int]
-    """Chat prompt and the reply's opening."""
-    source: list[int]
-    """The source as it would be emitted right after the prompt."""
-    source_lines: list[int]
-    """1-based line in the user's file of each source token."""
 
 
 class Engine:
@@ -106,26 +93,9 @@ class Engine:
         """Facts of the loaded model."""
         return self._model.info
 
-    def tokenise(self, request: CompletionRequest) -> TokenisedRequest:
-        """Render the chat template and tokenise prompt and source. Raises RequestError on an empty conversation."""
-        if not request.messages:
-            raise RequestError("A request needs at least one message.")
-        if not (0 <= request.temperature < float("inf") and request.seed >= 0 and request.max_tokens >= 0):
-            raise RequestError("Temperature, seed and max_tokens of a request cannot be negative.")
-        if not all(request.stop):
-            raise RequestError("A stop text cannot be empty.")
-        tokenizer = self._tokenizer
-        bos = "" if tokenizer.bos_id is None else tokenizer.token_bytes(tokenizer.bos_id).decode()
-        eos = tokenizer.token_bytes(tokenizer.eos_id).decode()
-        pieces = render_prompt(self._template, request.messages, request.prefill, bos=bos, eos=eos)
-        prompt = tokenizer.encode_pieces(pieces)
-        source = tokenizer.encode_continuation(prompt, request.prefill, request.source)
-        lines = [request.source_line + line for line in tokenizer.line_of_token(source)]
-        return TokenisedRequest(prompt, source, lines)
-
     def count(self, request: CompletionRequest) -> tuple[int, int]:
         """(prompt tokens, source tokens) of a request."""
-        tokens = self.tokenise(request)
+        tokens = tokenise(request, self._tokenizer, self._template)
         return len(tokens.prompt), len(tokens.source)
 
     def complete(self, request: CompletionRequest, cancel: CancelFlag | None = None) -> Iterator[EngineEvent]:
@@ -146,7 +116,7 @@ class Engine:
 
     def _complete(self, request: CompletionRequest, cancel: CancelFlag) -> Generator[EngineEvent, None, None]:
         meter = Meter(self._clock)
-        tokens = self.tokenise(request)
+        tokens = tokenise(request, self._tokenizer, self._template)
         reply = self._new_reply(request, tokens)
         choose = Chooser(self._model, Sampling(request.temperature, request.seed), request.score)
         stop_ids = self._tokenizer.stop_ids

@@ -13,6 +13,7 @@ from editor_engine.engine import Engine
 from editor_engine.errors import ContextOverflowError, ModelMissingError, RequestError
 from editor_engine.events import EngineEvent, Finished, FinishReason, Pass, Prefill, Provenance, Started, Text
 from editor_engine.models.native.model import NativeModel
+from editor_engine.request_tokens import tokenise
 from editor_engine.requests import CancelFlag, CompletionRequest, Message
 from tests.support.tiny_gguf import write_tiny
 
@@ -121,7 +122,7 @@ def test_scoring_changes_no_token_and_is_the_mean_of_the_tokens(engine: Engine) 
     scored = finished(engine.complete(request(score=True)))
     assert fast.stats.mean_logprob is None
     assert scored.token_ids == fast.token_ids
-    prompt = engine.tokenise(request()).prompt
+    prompt = tokenise(request(), engine._tokenizer, engine._template).prompt
     model = engine._model
     assert isinstance(model, NativeModel)
     total = 0.0
