@@ -52,6 +52,7 @@ class WorkspaceScreen(FileScreen):
         self._redoing: int | None = None
         self._stopping = False
         self._base_chosen = False
+        self._text_then = ""
 
     # --- layout -------------------------------------------------------------------------------------------------------
 
@@ -200,6 +201,7 @@ class WorkspaceScreen(FileScreen):
 
     def _begin(self, run: Coroutine[None, None, None], redoing: int | None = None) -> None:
         self.at_work, self._stopping, self._redoing, self._run = True, False, redoing, None
+        self._text_then = self.query_one(InstructionBox).text
         self.show_status(state="reading", forecast="")
         self.app.run_worker(run, group="edit", exit_on_error=False)
 
@@ -317,7 +319,12 @@ class WorkspaceScreen(FileScreen):
             self.turns = self.turns.proposed(message.proposal)
             diff.show_proposal(message.proposal)
         self._ended()
-        self.show_pane("diff")
+        if self.query_one(InstructionBox).has_focus and self.query_one(InstructionBox).text != self._text_then:
+            self.tell(
+                "The edit is ready to review; f6 leads to its pane."
+            )  # letters of the next instruction decide nothing
+        else:
+            self.show_pane("diff")
 
     @on(say.EditFailed)
     def edit_failed(self, message: say.EditFailed) -> None:

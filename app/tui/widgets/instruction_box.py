@@ -44,6 +44,8 @@ class InstructionBox(TextField):
 
         The bindings are no priority ones: those overtake characters that were typed before them.
         """
+        if event.is_printable:
+            return
         bound = self.screen.active_bindings.get(event.key)
         if bound is not None and bound.node is self and bound.binding.id in _OWN:
             event.prevent_default()

@@ -479,3 +479,22 @@ def test_enter_does_not_overtake_what_was_typed_before_it(file: Path) -> None:
         assert session.last_turn().instruction == "Fast!"
 
     drive(client, steps, file=file)
+
+
+def test_an_edit_that_is_ready_does_not_take_the_keys_of_the_next_instruction(file: Path) -> None:
+    looked = asyncio.Event()
+    client = ScriptedClient(fenced(CHANGED), at_token={20: looked.wait})
+
+    async def steps(session: Session) -> None:
+        await session.type("Do.")
+        await session.pilot.press("enter")
+        await session.until(lambda: session.workspace.status.figures.passes > 0)
+        await session.type(" And")
+        looked.set()
+        await session.settle()
+        assert session.focused() == "instruction" and "f6 leads to its pane" in session.said()[-1]
+        await session.press("a", "d", "d")
+        assert session.workspace.query_one(InstructionBox).text == "Do. Andadd"
+        assert session.last_turn().review is not None and session.last_turn().review.undecided == 1  # type: ignore[union-attr]
+
+    drive(client, steps, file=file)
