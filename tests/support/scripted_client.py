@@ -9,7 +9,7 @@ import inspect
 import itertools
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.engine_client import Capabilities, EngineDescription, TokenCounts
 from app.errors import AppError
@@ -94,6 +94,8 @@ class ScriptedClient:
     async def complete(self, request: CompletionRequest, cancel: CancelFlag) -> AsyncGenerator[EngineEvent, None]:
         self._may_fail("complete")
         self.requests.append(request)
+        if not self.capabilities.prefill:  # as servers that cannot open a reply: it is free text, which they end
+            request = replace(request, prefill="", stop_line=None, anchor=())
         self.open_calls += 1
         try:
             count = prompt_tokens(request)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from app.editing.language import detect_language
 from app.editing.pipeline import EditOrder, EditPlan, Proposal, Replied, plan_edit, run_edit
 from app.editing.prompt import ContextFile
 from app.editing.region import Region
+from app.engine_client import Capabilities
 from app.errors import (
     AppError,
     EngineUnreachableError,
@@ -23,6 +25,7 @@ from app.errors import (
     ReplyCutError,
     ReplyEmptyError,
     ReplyEndlessError,
+    ReplyNotCodeError,
     UnchangedError,
     UsageError,
 )
@@ -101,6 +104,33 @@ def test_an_order_that_makes_no_sense_never_reaches_the_engine(order: dict[str, 
     client = ScriptedClient("", failures={"describe": EngineUnreachableError("never asked")})
     with pytest.raises(error):
         planned(client, **order)
+
+
+FREE_TEXT = Capabilities(prefill=False, tokenise=False, region=False)
+
+
+def test_where_we_cannot_open_the_reply_one_block_is_read_out_of_it() -> None:
+    client = ScriptedClient(f"Sure:\n```python\n{CHANGED}```\nDone.", capabilities=FREE_TEXT)
+    proposal = proposal_of(client)
+    assert proposal.result.data == CHANGED.encode() and proposal.plan.budget.estimated
+    for reply in (CHANGED, f"```\n{CHANGED}```\n```\n{CHANGED}```\n"):
+        with pytest.raises(ReplyNotCodeError):
+            proposal_of(ScriptedClient(reply, capabilities=FREE_TEXT))
+
+
+@pytest.mark.parametrize("order", [{"lines": "11:14"}, {"symbol": "mean"}])
+def test_a_region_is_refused_with_the_reason_where_we_cannot_open_the_reply(order: dict[str, str]) -> None:
+    client = ScriptedClient("", capabilities=FREE_TEXT)
+    with pytest.raises(RegionError, match="does not let us open its reply"):
+        planned(client, **order)
+
+
+def test_an_estimated_budget_says_so_and_an_unknown_context_refuses_nothing() -> None:
+    client = ScriptedClient("", context_length=300, capabilities=FREE_TEXT)
+    with pytest.raises(FileTooLongError, match="estimated"):
+        planned(client)
+    plan = planned(ScriptedClient("", capabilities=FREE_TEXT))
+    replace(plan.budget, context=None).check(is_region=False)
 
 
 def test_the_budget_is_exact() -> None:
