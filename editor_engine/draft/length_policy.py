@@ -17,7 +17,8 @@ def best_length(first: float, further: float, costs: Sequence[float], room: int)
 
     (Maximising tokens per cost of this pass alone drafts too boldly: without a draft the next token is learned as well,
     and the draft that follows it is the safer one. So does a probe as wide as the kernel's row tile at every new line
-    after an edit, whatever its chance: where it pays, this formula drafts it.) `costs[rows]` is in plain steps, rows from 0.
+    after an edit, whatever its chance: where it pays, this formula drafts it.) `costs[rows]` is in plain steps, rows
+    from 0.
     """
     most = min(room, len(costs) - 2)
     rate = 0.0
