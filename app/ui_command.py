@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -53,8 +54,9 @@ def ui(
     def connect(chosen: str | None) -> "EngineClient":
         from app.clients.choose import choose
 
+        # A model picked from those of this machine runs here, whatever engine was named at the start.
         return choose(
-            settings,
+            settings if chosen is None else replace(settings, engine_url=None),
             engine=engine if chosen is None else None,
             model=chosen or model,
             threads=threads,
