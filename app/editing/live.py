@@ -64,6 +64,8 @@ class LiveDiff:
         self.locked = self._head, self._tail = region.first - 1, len(document.lines) - region.last
         """How many lines at the file's start and at its end stand outside what is edited."""
         self._old = document.lines[self._head : region.last]
+        # Without a final newline, the pinned line loses its own should the reply end there, and is a change then.
+        self._least_run = LEAST_RUN if document.final_newline else LEAST_RUN + 1
         # Without an anchor a region's reply runs on into the rest of the file: only its end tells where it stops.
         self._may_pin = opened and (prompt.region is None or bool(prompt.anchor.lines))
         self._places: dict[str, list[int]] = defaultdict(list)
@@ -165,7 +167,7 @@ class LiveDiff:
             self._cursor = (guess, count)
         # The end of a reply may drop a blank line or a fence, never the line that is pinned here.
         if self._may_pin and count >= self._retry_at and not is_blank(line) and not is_closing(line, self._prompt):
-            end = self._found(LEAST_RUN, 1)
+            end = self._found(self._least_run, 1)
             if 0 < end < len(self._old):
                 self._try_pin(end)
 
@@ -192,7 +194,7 @@ class LiveDiff:
             self._may_pin = False
             return
         changes = changes_of(result)
-        if changes and self._head + end - changes[-1].end < LEAST_RUN:
+        if changes and self._head + end - changes[-1].end < self._least_run:
             # Among lines that repeat, a change slides down as far as it can; trying at every line would take for ever.
             self._retry_at = pin[1] + (pin[1] - self._sync[1]) // 2
             return

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,9 +43,20 @@ def say(live: LiveDiff, text: str) -> tuple[Hunk, ...]:
     return live.feed(Text(text, (Span(len(text), Provenance.GENERATED, None),)))
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=60)
 @given(data=st.data(), document=long_documents())
 def test_what_was_final_is_how_the_proposal_begins(data: st.DataObject, document: Document) -> None:
+    check_what_was_final(data, document)
+
+
+@pytest.mark.slow
+@settings(derandomize=True, deadline=None, max_examples=3_000)
+@given(data=st.data(), document=long_documents())
+def test_what_was_final_is_how_the_proposal_begins_in_full(data: st.DataObject, document: Document) -> None:
+    check_what_was_final(data, document)
+
+
+def check_what_was_final(data: st.DataObject, document: Document) -> None:
     count = len(document.lines)
     lines = None
     inside = document.lines
@@ -151,6 +163,15 @@ def test_a_character_the_encoding_lacks_makes_nothing_final() -> None:
     document = open_bytes(text_of(LINES).encode(), "x", "latin-1")
     live = LiveDiff(document, prompt_of(document))
     assert say(live, text_of(["€", *LINES[1:30]])) == ()
+
+
+def test_a_last_line_without_its_end_changes_after_all_and_joins_no_hunk_that_was_final() -> None:
+    document = open_bytes(text_of(["", "", "", *LINES[:5], "}", *LINES[5:], "}"]).removesuffix("\n").encode(), "x")
+    live = LiveDiff(document, prompt_of(document))
+    new = text_of(["", "new", "", *LINES[:5], "}"])
+    say(live, new)
+    proposed = make_hunks(make_result(document, new, live.locked, live.pins))
+    assert proposed[: len(live.hunks)] == live.hunks
 
 
 def test_lines_that_repeat_are_tried_seldom() -> None:

@@ -56,9 +56,20 @@ def twin(review: Review) -> bytes:
     return b"".join(out + [line.raw for line in review.document.source_lines[at:]])
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=200)
 @given(data=st.data(), document=documents())
 def test_every_step_can_be_taken_back_and_again(data: st.DataObject, document: Document) -> None:
+    check_steps(data, document)
+
+
+@pytest.mark.slow
+@settings(derandomize=True, deadline=None, max_examples=5_000)
+@given(data=st.data(), document=documents())
+def test_every_step_can_be_taken_back_and_again_in_full(data: st.DataObject, document: Document) -> None:
+    check_steps(data, document)
+
+
+def check_steps(data: st.DataObject, document: Document) -> None:
     hunks = make_hunks(make_result(document, data.draw(rewrites(document))), data.draw(st.integers(0, 3)))
     early = data.draw(st.integers(0, len(hunks)))
     review = Review.start(document, hunks[:early])
