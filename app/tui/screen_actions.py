@@ -30,7 +30,6 @@ from app.tui.messages import ModelJobDone
 from app.tui.model_worker import ModelWorker
 from app.tui.palette import palette_rows
 from app.tui.screens.choice import ChoiceScreen
-from app.tui.screens.file_picker import FilePicker
 from app.tui.screens.help import HelpScreen
 from app.tui.screens.model_picker import ModelPicker, UseModel
 from app.tui.screens.question import Ask
@@ -96,6 +95,9 @@ class ScreenActions(Shell):
         raise NotImplementedError
 
     def action_open_file(self) -> None:
+        # Deferred: the patterns of git cost 40 ms, which the first look at a file must not pay.
+        from app.tui.screens.file_picker import FilePicker
+
         if self.workspace.at_work:
             self.tell("The model is at work; escape stops it.", "warning")
         else:
