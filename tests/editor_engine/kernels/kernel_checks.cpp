@@ -368,6 +368,12 @@ void check_model(QuantType type, QuantType embedding_type, Random& random) {
             model.truncate(33);
             const Floats rest = logits_of(model, tokens, 33, threads == 1 ? 3 : 17);
             expect(same(rest.data(), truth.data() + 33 * 77, 37 * 77), "after a cut, " + where + " on " + ops->name);
+            Bytes copy(size(first.cache_bytes(41))); // exactly as large as is promised
+            first.export_cache(41, copy.data());
+            model.truncate(0);
+            model.import_cache(41, copy.data());
+            const Floats resumed = logits_of(model, tokens, 41, 16);
+            expect(same(resumed.data(), truth.data() + 41 * 77, 29 * 77), "a cache put back, " + where);
         }
     }
 }
@@ -437,6 +443,9 @@ void check_refusals(Random& random) {
     refused(Failure::Kind::ContextOverflow, "a full context", [&] { pass(7, 1); });
     refused(Failure::Kind::Request, "a cut beyond the cache", [&] { model.truncate(65); });
     refused(Failure::Kind::Request, "a cut at -1", [&] { model.truncate(-1); });
+    Bytes copy(size(model.cache_bytes(71)));
+    refused(Failure::Kind::Request, "a copy of more than there is", [&] { model.export_cache(65, copy.data()); });
+    refused(Failure::Kind::ContextOverflow, "a copy too long", [&] { model.import_cache(71, copy.data()); });
     expect(model.length() == 64, "a refused call leaves the cache alone");
     tiny.norm[3] = std::numeric_limits<float>::quiet_NaN();
     refused(Failure::Kind::Numerics, "a weight that is no number", [&] { pass(6, 1); });
