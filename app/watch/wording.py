@@ -87,13 +87,16 @@ def status_sentence(status: Status) -> str:
 
 def _proposed(event: Proposed) -> str:
     stored = event.proposal
-    hunks = f"{stored.hunks} hunk{'s' if stored.hunks > 1 else ''}"
-    said = f"{shown(stored.path)}: {hunks}, {_time(event.timing)}; `redraft review {stored.id}`."
+    said = f"{shown(stored.path)}: {_count(stored.hunks, 'hunk')}, {_time(event.timing)}; `redraft review {stored.id}`."
     warned = [f"({warning['code']}) {warning['message']}" for warning in stored.warnings]
     why = event.why_not_applied
     if why is not None and why not in warned:
         warned.append(f"Not applied: {why}")
     return " ".join([said, *warned])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _time(timing: Timing) -> str:

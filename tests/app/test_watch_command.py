@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,14 +37,13 @@ class Watch:
                 return line
         raise AssertionError(f"no {kind} {fields} in {self.lines}; {self.process.communicate()[1]}")
 
-    def end(self, number: int) -> tuple[int, float]:
-        """Send a signal; (exit code, seconds to the end)."""
-        began = time.monotonic()
+    def end(self, number: int) -> int:
+        """Send a signal; the exit code."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=30)
         self.lines += [json.loads(line) for line in out.splitlines()]
         assert "Traceback" not in err, err
-        return self.process.returncode, time.monotonic() - began
+        return self.process.returncode
 
 
 @contextmanager
@@ -71,8 +69,7 @@ def test_a_watch_proposes_and_ends_by_a_signal(tmp_path: Path, number: int) -> N
         assert proposal["path"] == str(tmp_path / "a.py") and proposal["hunks"] == 1
         assert proposal["timing"]["settle_s"] >= 0.25
         running.until("status", state="idle")
-        code, _ = running.end(number)
-        assert code == ExitCode.INTERRUPTED
+        assert running.end(number) == ExitCode.INTERRUPTED
         result = running.lines[-1]
         assert (result["type"], result["outcome"], result["exit_code"]) == ("result", "cancelled", 130)
         assert (result["proposals"], result["applied"], result["failed"]) == (1, 0, 0)
@@ -80,14 +77,12 @@ def test_a_watch_proposes_and_ends_by_a_signal(tmp_path: Path, number: int) -> N
     assert [path.suffix for path in proposals_dir().iterdir()] == [".proposal"]
 
 
-def test_a_running_edit_is_left_within_a_second(tmp_path: Path) -> None:
+def test_a_running_edit_is_left_and_nothing_of_it_kept(tmp_path: Path) -> None:
     with watch(tmp_path, ".", "--json", "--held") as running:
         running.until("ready")
         (tmp_path / "a.py").write_text(TRIGGERED)
         running.until("status", state="running")
-        code, took = running.end(signal.SIGTERM)
-        assert code == ExitCode.INTERRUPTED
-        assert took < 10  # the machine may be busy; that nothing waits for time to pass is for other tests to say
+        assert running.end(signal.SIGTERM) == ExitCode.INTERRUPTED
     assert not proposals_dir().exists() or list(proposals_dir().iterdir()) == []
 
 
