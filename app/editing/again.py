@@ -11,7 +11,7 @@ from app.editing.diff import Hunk, changes_of
 from app.editing.live import LiveDiff
 from app.editing.pipeline import EditOrder, EditPlan, Proposal
 from app.editing.prompt import Budget, fence_for
-from app.editing.region import is_blank
+from app.editing.region import Anchor, is_blank
 from app.editing.review import Review
 from app.editing.rework import new_side, with_changes
 from app.engine_client import EngineClient
@@ -22,17 +22,14 @@ from prompts import render
 async def continue_plan(plan: EditPlan, text: str, client: EngineClient) -> EditPlan:
     """The plan of going on after a reply that was cut; `text` is all it said.
 
-    Most of the prompt is in the engine's cache still. A last line that is not whole is written again, and so are lines
-    that may be the beginning of the end anchor: how a reply ends is seen on whole lines only.
+    The prompt and what is kept of the reply are in the engine's cache still; the last lines are written again.
 
     Raises FileTooLongError where the context has no room for the rest, and UsageError where nothing can be continued.
     """
     if not plan.engine.capabilities.prefill:
         raise UsageError("This engine cannot go on with a reply; run the instruction again.")
     prompt = plan.prompt
-    lines = text.split("\n")[:-1]
-    while lines and (is_blank(lines[-1]) or lines[-1] in prompt.anchor.lines):
-        lines.pop()
+    lines = _safe_lines(text, prompt.anchor)
     if not lines:
         raise UsageError("Nothing of the reply is whole; run the instruction again.")
     carried = "".join(f"{line}\n" for line in lines)
@@ -51,6 +48,21 @@ async def continue_plan(plan: EditPlan, text: str, client: EngineClient) -> Edit
     budget = Budget(counts.prompt, counts.source, plan.budget.context, counts.estimated)
     budget.check(plan.region is not None)
     return replace(plan, prompt=onward, budget=budget)
+
+
+def _safe_lines(text: str, anchor: Anchor) -> list[str]:
+    """The whole lines of a cut reply, up to a place where going on gives what would have come without the cut.
+
+    How a reply ends is seen on whole lines, so one that may begin the anchor is written again; and blank lines are one
+    token with the line end before them, so the line that follows has to be known, and not to be blank.
+    """
+    *lines, following = text.split("\n")
+    while lines:
+        last = lines[-1]
+        if not is_blank(following) and not (anchor.lines and (is_blank(last) or last in anchor.lines)):
+            break
+        following = lines.pop()
+    return lines
 
 
 def redo_order(plan: EditPlan, hunk: Hunk, note: str) -> EditOrder:

@@ -79,6 +79,18 @@ def test_a_reply_of_half_a_line_cannot_go_on() -> None:
         asyncio.run(continue_plan(plan_of(client), "line_0", client))
 
 
+def test_it_goes_on_before_a_line_that_is_known_and_not_blank() -> None:
+    client = ScriptedClient("")
+    plan = plan_of(client)
+    for text, carried in [
+        ("a\nb\nc", "a\nb\n"),
+        ("a\nb\nc\n", "a\nb\n"),
+        ("a\nb\n\n\n   ", "a\n"),
+        ("a\n\nb", "a\n\n"),
+    ]:
+        assert asyncio.run(continue_plan(plan, text, client)).prompt.carried == carried
+
+
 def test_going_on_needs_room() -> None:
     client = ScriptedClient(going_on(NEW))
     plan = plan_of(client)
@@ -91,8 +103,8 @@ def test_going_on_needs_room() -> None:
 def test_lines_that_may_begin_the_anchor_are_written_again() -> None:
     client = ScriptedClient("")
     plan = plan_of(client, lines="3:5")
-    onward = asyncio.run(continue_plan(plan, "line_2 = 2\n\nline_5 = 5\n", client))
-    assert onward.prompt.carried == "line_2 = 2\n"
+    onward = asyncio.run(continue_plan(plan, "a\nline_2 = 2\n\nline_5 = 5\nx", client))
+    assert onward.prompt.carried == "a\n"
 
 
 def test_a_cut_reply_is_refused_until_it_is_whole() -> None:
