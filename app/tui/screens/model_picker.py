@@ -59,7 +59,7 @@ class ModelPicker(ModalScreen[UseModel | None]):
 
     def on_mount(self) -> None:
         table = self.query_one(DataTable)
-        table.add_columns("", "model", "size", "licence", "memory", "fits", "installed")
+        table.add_columns("", "model", "size", "memory", "fits", "installed", "licence")
         self._show_progress(self._worker.progress)
         self.app.run_worker(self._worker.list_models(), group="models", exit_on_error=False)
 
@@ -166,9 +166,9 @@ def _cells(row: ModelRow, in_use: str | None) -> list[Text]:
         "*" if row.id == in_use else "",
         row.id,
         gigabytes(row.bytes),
-        row.licence or "not in catalogue",
         "unknown" if row.memory_bytes is None else gigabytes(row.memory_bytes),
         row.fit,
         row.state + (" (for tests)" if row.for_tests else ""),
+        row.licence or "not in catalogue",
     ]
     return [Text(visible(cell)) for cell in cells]
