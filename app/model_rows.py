@@ -51,6 +51,7 @@ def model_row(model: CatalogueModel | None, entry: "InstalledModel | None", avai
 
     `available` is this machine's memory in bytes. Raises ValueError without either.
     """
+    facts: tuple[str, int, str | None, int | None, str | None, bool]
     if model is not None:
         facts = (model.id, model.bytes, model.licence, model.memory_bytes, model.sha256, model.for_tests)
     elif entry is not None:
