@@ -133,7 +133,7 @@ class Journal:
         return sorted((self._read(match) for match in self._names()), key=lambda entry: _number(entry.id))
 
     def written(self, known: Mapping[str, Entry]) -> dict[str, Entry]:
-        """Every entry by the name of its file; `known` is an earlier answer, of which what still holds is not read again.
+        """Every entry by the name of its file; what still holds of `known`, an earlier answer, is not read again.
 
         An entry that changes its state while the folder is read is in the answer, in either state.
         """
