@@ -80,7 +80,9 @@ class Turns:
         return self._with(replace(self._newest(), failure=None))
 
     def decided(self, review: Review) -> "Turns":
-        """What was decided about the newest turn."""
+        """What was decided about the newest turn; nothing once it has failed: a cut reply never applies."""
+        if self._newest().failure is not None:
+            return self
         return self._with(replace(self._newest(), review=review))
 
     def switch_base(self, number: int) -> "Turns":
@@ -105,7 +107,7 @@ class Turns:
     def to_apply(self) -> tuple[Hunk, ...]:
         """The hunks of the file itself that write what the newest turn left; none where nothing is accepted."""
         turn = self._newest()
-        if turn.review is None:
+        if turn.review is None or turn.proposal is None:
             return ()
         if turn.base.data == self.document.data:
             return turn.review.accepted

@@ -333,7 +333,8 @@ class WorkspaceScreen(FileScreen):
 
     @on(say.ReviewChanged)
     def review_changed(self, message: say.ReviewChanged) -> None:
-        if self.turns is None or self.turns.last is None:
+        # A run may have failed while the message was on its way.
+        if self.turns is None or self.turns.last is None or self.turns.last.failure is not None:
             return
         self.turns = self.turns.decided(message.review)
         count = len(message.review.hunks)

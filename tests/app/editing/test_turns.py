@@ -195,3 +195,13 @@ def test_several_turns_amount_to_exactly_their_bytes(old: list[bytes], new: list
     data = data.rstrip(b"\r\n") or data if cut else data
     assert apply_edits(source.data, byte_edits(source, whole_change(source, data))) == data
     assert derived(source, data).data == data
+
+
+def test_decisions_about_a_reply_that_is_not_whole_never_apply() -> None:
+    turns = Turns(document()).begin("Do.", None)
+    early = Review.start(turns.document, proposal(turns.document, changed(BASE, 2)).hunks).decide(1, YES)
+    streaming = turns.decided(early)
+    assert streaming.to_apply() == ()
+    failed = streaming.failed("It was cut.")
+    assert failed.decided(early) == failed
+    assert failed.decided(early).to_apply() == ()
