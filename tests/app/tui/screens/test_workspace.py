@@ -15,7 +15,7 @@ from app.errors import EngineUnreachableError, ModelError
 from app.paths import state_dir
 from app.recall import load_recall
 from app.tui.app import RedraftApp
-from app.tui.messages import ContinueReply, RedoHunk
+from app.tui.messages import ContinueReply, RedoHunk, ReviewChanged
 from app.tui.widgets.diff_view import DiffView
 from app.tui.widgets.instruction_box import InstructionBox
 from app.tui.widgets.source_view import SourceView
@@ -496,5 +496,22 @@ def test_an_edit_that_is_ready_does_not_take_the_keys_of_the_next_instruction(fi
         await session.press("a", "d", "d")
         assert session.workspace.query_one(InstructionBox).text == "Do. Andadd"
         assert session.last_turn().review is not None and session.last_turn().review.undecided == 1  # type: ignore[union-attr]
+
+    drive(client, steps, file=file)
+
+
+def test_what_the_diff_says_after_a_run_has_failed_opens_no_review(file: Path) -> None:
+    client = ScriptedClient(fenced(CHANGED))
+
+    async def steps(session: Session) -> None:
+        await session.ask("Do.")
+        review = session.last_turn().review
+        assert review is not None
+        client.reply = "No.\n"
+        await session.press("f5")
+        session.workspace.post_message(ReviewChanged(review))
+        await session.settle()
+        assert session.last_turn().failure is not None and session.last_turn().review is None
+        assert session.workspace.status.state == "ready" and not session.workspace.turns.is_open  # type: ignore[union-attr]
 
     drive(client, steps, file=file)
