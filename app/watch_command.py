@@ -8,6 +8,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -36,6 +37,7 @@ if TYPE_CHECKING:  # the edit brings the language tables and parsers: 0.1 s that
 @click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
 @click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
+@click.option("--until-eof", is_flag=True, help="End when stdin ends, too: for a program that starts a watch.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 def watch(
     paths: tuple[str, ...],
@@ -52,6 +54,7 @@ def watch(
     model: str | None,
     threads: int | None,
     as_json: bool,
+    until_eof: bool,
     quiet: bool,
 ) -> int:
     """Propose an edit whenever a file of PATH is saved; `redraft review` shows what waits.
@@ -84,14 +87,19 @@ def watch(
             ),
         )
         client = choose(settings, engine=engine, model=model, threads=threads, child=True, on_note=listener.note)
-        code = asyncio.run(_run(options, client, notify, listener))
+        code = asyncio.run(_run(options, client, notify, listener, until_eof=until_eof))
     except AppError as error:
         return listener.failed(error)
     return listener.finished(code)
 
 
 async def _run(
-    options: "WatchOptions", client: "EngineClient", notify: str | None, listener: "WatchListener"
+    options: "WatchOptions",
+    client: "EngineClient",
+    notify: str | None,
+    listener: "WatchListener",
+    *,
+    until_eof: bool,
 ) -> ExitCode:
     from app.editing.journal import Journal
     from app.editing.proposals import ProposalStore
@@ -115,9 +123,26 @@ async def _run(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, watcher.stop)
+        if until_eof:
+            _stop_at_eof(loop, watcher.stop)
         try:
             return await watcher.run()
         finally:
             if notifier is not None:
                 await notifier.close()
             await client.close()
+
+
+def _stop_at_eof(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+    """Stop when whoever holds the other end of our stdin lets go of it. Raises UsageError where it is no pipe."""
+    stdin = sys.stdin.fileno()
+
+    def read() -> None:
+        if not os.read(stdin, 4096):
+            loop.remove_reader(stdin)
+            stop()
+
+    try:
+        loop.add_reader(stdin, read)
+    except OSError as error:
+        raise UsageError("--until-eof needs a pipe or a terminal on stdin.") from error

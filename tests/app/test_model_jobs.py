@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app import model_jobs
+from app import json_process
 from app.errors import ModelError
 from app.model_jobs import PullProgress, list_models, pull_model, verify_model
 from tests.support.headless_edit import assert_sentence
@@ -76,7 +76,7 @@ def test_what_cannot_be_started_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stubborn", [False, True])
 def test_cancelling_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stubborn: bool) -> None:
-    monkeypatch.setattr(model_jobs, "_PATIENCE_S", 0.05 if stubborn else 5.0)
+    monkeypatch.setattr(json_process, "_PATIENCE_S", 0.05 if stubborn else 5.0)
     command = script(
         tmp_path,
         (STUBBORN if stubborn else "")
