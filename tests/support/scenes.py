@@ -87,7 +87,11 @@ async def _stream(session: Session) -> None:
     await session.client.paused.wait()
     while session.workspace.status.figures.passes < session.client.passes:
         await session.pilot.pause()
-    await session.pilot.pause()
+    before = ""
+    while (now := session.shown()) != before:  # scrolling follows the reply a refresh later
+        before = now
+        for _ in range(5):
+            await session.pilot.pause()
 
 
 async def _review(session: Session) -> None:
