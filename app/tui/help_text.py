@@ -6,6 +6,8 @@ Knows no widget. Invariant: every action is in the help exactly once.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from textual.keys import key_to_character
+
 from app.tui.actions import ACTIONS, Action, Place, places_from
 
 
@@ -39,16 +41,13 @@ def help_sections(place: Place, remapped: Mapping[str, str]) -> list[HelpSection
 def keys_of(action: Action, remapped: Mapping[str, str]) -> str:
     """The action's keys as a person reads them."""
     keys = remapped[action.id].split(",") if action.id in remapped else action.keys
-    return " ".join(_NAMES.get(key, key) for key in keys)
+    return " ".join(map(_on_the_key, keys))
 
 
-_NAMES = {
-    "question_mark": "?",
-    "slash": "/",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "escape": "esc",
-    "pageup": "page up",
-    "pagedown": "page down",
-}
-"""Textual's names that are not what is on a key."""
+def _on_the_key(name: str) -> str:
+    character = key_to_character(name) or ""
+    return _NAMES.get(name) or (character if character.isprintable() and character.strip() else name)
+
+
+_NAMES = {"slash": "/", "escape": "esc", "pageup": "page up", "pagedown": "page down"}
+"""Textual's names that are not what is on a key, where it does not know the character either."""

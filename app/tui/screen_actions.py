@@ -238,17 +238,23 @@ class ScreenActions(Shell):
             self.push_screen(ResumeOffer(offers, found.notes), self._left_chosen)
 
     def action_left(self) -> None:
-        self.workspace.query_one(InstructionBox).clear()
         self.offer_left(None, asked=True)
 
-    def _left_chosen(self, answer: "tuple[Resuming, LeftSession] | None") -> None:
-        if answer is not None:
+    def _left_chosen(self, answer: "tuple[Resuming, LeftSession] | str | None") -> None:
+        if isinstance(answer, str):
+            box = self.workspace.query_one(InstructionBox)
+            box.insert(answer)
+            box.focus()
+            self.tell("What was left undecided waits; f11 offers it.")
+        elif answer is not None:
             try:
                 self._resume(*answer)
             except AppError as error:
                 self.tell(str(error), "error")
 
     def _resume(self, what: Resuming, left: LeftSession) -> None:
+        if what is Resuming.GO_ON and not self.workspace.may_change_file():
+            return
         keeper = SessionKeeper(left.id)
         if not keeper.take_over():
             self.tell("Another redraft has opened that session meanwhile.", "warning")

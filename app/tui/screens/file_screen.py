@@ -47,7 +47,7 @@ class FileScreen(Screen[None]):
         self.turns: Turns | None = None
         self.at_work = False
         self._keeper = SessionKeeper()
-        self._applied: list[Turns] = []
+        self._applied: list[tuple[str, Turns]] = []
         self._seen_on_disk = ""
 
     @property
@@ -202,7 +202,8 @@ class FileScreen(Screen[None]):
         turns = self.turns
         turn = None if turns is None else turns.last
         if turns is None or turn is None or turn.review is None or not turn.review.accepted:
-            self.tell("Nothing is accepted yet; y accepts a hunk.", "warning")
+            waiting = turn is not None and turn.review is not None and bool(turn.review.undecided)
+            self.tell(f"Nothing is accepted yet{'; y accepts a hunk' if waiting else ''}.", "warning")
             return
         if not self.may_change_file():
             return
@@ -223,7 +224,7 @@ class FileScreen(Screen[None]):
         except AppError as error:
             self.tell(str(error), "error")
             return
-        self._applied.append(turns)
+        self._applied.append((receipt.journal_id, turns))
         self.turns = turns.applied(newer)
         self.tell(receipt_sentence(receipt, turn.review.undecided))
         self._move_to(newer)
@@ -246,19 +247,23 @@ class FileScreen(Screen[None]):
             return
         document = self.turns.document
         try:
-            await asyncio.to_thread(undo_edit, document.name, Journal(journal_dir()))
+            step = await asyncio.to_thread(undo_edit, document.name, Journal(journal_dir()))
             older = open_document(document.name, document.codec.name)
         except AppError as error:
             self.tell(str(error), "error")
             return
         self.tell(f"{shown(document.name)} is as it was before the last apply.")
-        if self._applied and self._applied[-1].document.data == older.data:
-            self.turns = self._applied.pop().reread(older)
-            self.show_base(keep_place=True)
-            self.show_turn()
-            self.keep()
-        else:
-            self._move_to(older)
+        if not self._applied or self._applied[-1][0] != step.entry.id:
+            self._move_to(older)  # another redraft's apply
+            return
+        _, self.turns = self._applied.pop()
+        if self.turns.document.data != older.data:
+            self._move_to(older)  # the file had changed before the apply
+            return
+        self.turns = self.turns.reread(older)
+        self.show_base(keep_place=True)
+        self.show_turn()
+        self.keep()
 
 
 def _short(name: str) -> str:
@@ -274,4 +279,4 @@ def receipt_sentence(receipt: Receipt, left: int) -> str:
     outside = "every other byte is as it was" if receipt.outside_identical else "OTHER BYTES CHANGED AS WELL"
     rebased = " The file had changed meanwhile; the hunks were carried over." if receipt.rebased else ""
     undecided = f" {left} undecided left out." if left else ""
-    return f"Applied to {shown(receipt.path)}; {outside}.{rebased}{undecided} U takes it back."
+    return f"Applied to {shown(receipt.path)}; {outside}.{rebased}{undecided} f10 takes it back."

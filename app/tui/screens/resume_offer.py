@@ -1,7 +1,7 @@
 """What was left undecided, offered at the start: go on, export it as a patch, throw it away, or leave it for later.
 
-Shows sessions and how their files are today; opens nothing itself. Invariant: escape leaves everything as it is, and no
-letter answers: it may have been meant for the instruction.
+Shows sessions and how their files are today; opens nothing itself. Invariant: escape leaves everything as it is, and
+what is typed or pasted answers nothing: it was meant for the instruction, and is handed back for it.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from enum import Enum
 from typing import ClassVar
 
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -40,8 +40,8 @@ class Offer:
     """How its file is today."""
 
 
-class ResumeOffer(ModalScreen[tuple[Resuming, LeftSession] | None]):
-    """Answers with a session and what to do with it; None for later."""
+class ResumeOffer(ModalScreen[tuple[Resuming, LeftSession] | str | None]):
+    """Answers with a session and what to do with it; None for later; text that was typed instead, for later, too."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Later"),
@@ -61,6 +61,15 @@ class ResumeOffer(ModalScreen[tuple[Resuming, LeftSession] | None]):
             yield OptionList(*(Option(_row(offer)) for offer in self.offers), markup=False)
             words = "enter goes on, ctrl+x exports a patch, delete throws away, escape leaves it for later"
             yield Label("\n".join([words, *map(visible, self._notes)]), markup=False, classes="note")
+
+    def on_key(self, event: events.Key) -> None:
+        if event.is_printable and event.character:
+            event.stop()
+            self.dismiss(event.character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        self.dismiss(event.text)
 
     @on(OptionList.OptionSelected)
     def go_on(self) -> None:

@@ -290,8 +290,40 @@ def test_whoever_types_already_is_not_interrupted(file: Path) -> None:
         assert isinstance(session.app.screen, WorkspaceScreen) and "f11 offers it" in session.said()[-1]
         await session.press("f11")
         assert isinstance(session.app.screen, ResumeOffer)
+        await session.press("escape")
+        assert session.workspace.query_one(InstructionBox).text == "Do"
 
     drive(client(), steps, file=file)
+
+
+def test_what_is_typed_over_the_offer_goes_to_the_instruction(file: Path) -> None:
+    leave(file)
+
+    async def steps(session: Session) -> None:
+        assert isinstance(session.app.screen, ResumeOffer)
+        await session.pilot.press("d", "o", "space", "x")
+        await session.settle()
+        assert isinstance(session.app.screen, WorkspaceScreen) and session.focused() == "instruction"
+        assert session.workspace.query_one(InstructionBox).text == "do x"
+        assert "f11 offers it" in session.said()[-1]
+
+    drive(client(), steps, file=file)
+    assert len(left_sessions().sessions) == 1
+
+
+def test_a_left_session_does_not_come_into_a_run(file: Path) -> None:
+    leave(file)
+
+    async def steps(session: Session) -> None:
+        await session.press("escape")
+        before = session.workspace.turns
+        session.workspace.at_work = True
+        await session.press("f11", "enter")
+        assert session.workspace.turns is before and "escape stops it" in session.said()[-1]
+        session.workspace.at_work = False
+
+    drive(client(), steps, file=file)
+    assert len(left_sessions().sessions) == 1
 
 
 def test_a_session_of_another_file_is_not_offered_with_a_file_and_is_without(file: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_name_is_text_and_an_encoding_can_be_named(tmp_path: Path) -> None:
 def test_accepted_hunks_are_applied_with_a_receipt_and_taken_back(file: Path) -> None:
     async def steps(session: Session) -> None:
         await session.press("ctrl+s")
-        assert session.said()[-1] == "Nothing is accepted yet; y accepts a hunk."
+        assert session.said()[-1] == "Nothing is accepted yet."
         await session.ask("Do.")
         await session.press("ctrl+s")
         assert session.said()[-1] == "Nothing is accepted yet; y accepts a hunk." and file.read_text() == SOURCE
@@ -98,6 +98,23 @@ def test_what_was_undecided_can_be_decided_after_an_apply(file: Path) -> None:
 
     drive(ScriptedClient(fenced(TWICE)), steps, file=file)
     assert file.read_text() == TWICE
+
+
+def test_an_apply_over_a_changed_file_gives_its_hunks_back_when_it_is_taken_back(file: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.ask("Do.")
+        await session.accept_all()
+        file.write_text(SOURCE + "# mine\n")
+        await session.press("ctrl+s")
+        assert file.read_text() == CHANGED + "# mine\n" and "f10 takes it back" in session.said()[-1]
+        await session.press("f10")
+        assert file.read_text() == SOURCE + "# mine\n"
+        review = session.last_turn().review
+        assert review is not None and len(review.accepted) == 1
+        await session.press("ctrl+s")
+        assert file.read_text() == CHANGED + "# mine\n"
+
+    drive(ScriptedClient(fenced(CHANGED)), steps, file=file)
 
 
 def test_nothing_to_undo_is_a_sentence(file: Path) -> None:

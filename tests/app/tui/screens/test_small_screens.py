@@ -129,6 +129,12 @@ def test_leaving_keeps_unless_told_otherwise(keys: list[str], answer: Leaving) -
     assert run_screen(QuitDialog(1, 2), steps) == [answer]
 
 
+def test_the_help_names_keys_as_they_are_on_the_keyboard() -> None:
+    keys = {key for section in help_sections(Place.DIFF, {}) for row, _ in section.rows for key in row.split()}
+    assert {".", "/", "?", "[", "]", "space", "enter", "esc", "ctrl+r"} <= keys
+    assert not any("_" in key for key in keys)
+
+
 # --- resume -----------------------------------------------------------------------------------------------------------
 
 TURN = SavedTurn("Add [types]\nto it", None, 0, b"a\n", b"a\n", b"b\n", None, {})
@@ -143,7 +149,9 @@ OFFERS = [Offer(LEFT, "It is as it was."), Offer(OTHER, "It was changed.")]
         (["enter"], (Resuming.GO_ON, LEFT)),
         (["down", "enter"], (Resuming.GO_ON, OTHER)),
         (["down", "ctrl+x"], (Resuming.EXPORT, OTHER)),
-        (["x", "d", "delete"], (Resuming.DISCARD, LEFT)),
+        (["delete"], (Resuming.DISCARD, LEFT)),
+        (["d"], "d"),
+        (["space"], " "),
         (["escape"], None),
     ],
 )

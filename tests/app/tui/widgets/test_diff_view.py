@@ -12,7 +12,7 @@ from app.tui.screens.preview import PreviewScreen
 from app.tui.widgets.diff_view import DiffView
 from app.tui.widgets.source_view import SourceView
 from tests.support.scripted_client import ScriptedClient, fenced, tokens_of
-from tests.support.tui import Session, Steps, drive
+from tests.support.tui import NARROW, WIDE, Session, Steps, drive
 
 A, R, U = Decision.ACCEPTED, Decision.REJECTED, Decision.UNDECIDED
 
@@ -293,6 +293,16 @@ def test_the_result_is_looked_at_before_it_is_written(path: Path) -> None:
 
     reviewed(path, steps)
     assert path.read_text() == SOURCE
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+def test_the_preview_has_text_on_every_screen(path: Path, size: tuple[int, int]) -> None:
+    async def steps(session: Session) -> None:
+        await session.press("a", "P")
+        assert session.app.screen.query_one(SourceView).size.height > size[1] // 2
+        assert "three = 3" in session.shown()
+
+    reviewed(path, steps, size=size)
 
 
 def test_a_patch_is_exported_and_copied(path: Path) -> None:
