@@ -28,8 +28,9 @@ async def json_lines(
 ) -> AsyncIterator[dict[str, Any]]:
     """The JSON lines of a command, its `result` left out, which is no success where it has an error.
 
-    `what` begins the sentences about it; `failure` is raised for whatever is wrong, InterruptedByUserError where it was
-    stopped by someone else. Its stdin stays open while we live: a command that reads it hears of our end, however sudden.
+    `what` begins the sentences about it; `failure` is raised for whatever is wrong, InterruptedByUserError where it
+    was stopped by someone else. Its stdin stays open while we live: a command that reads it hears of our end, however
+    sudden.
     """
     try:
         process = await asyncio.create_subprocess_exec(

@@ -64,6 +64,14 @@ def ui(
             on_note=lambda note: app.engine_note(note),
         )
 
+    def watch_engine(chosen: str | None) -> tuple[str, ...]:
+        local = settings.engine_url is None  # else a watch asks the engine that the settings name
+        here = (
+            (("--engine", engine), ("--model", model)) if chosen is None else (("--model", chosen if local else None),)
+        )
+        given = (*here, ("--threads", None if threads is None else str(threads)))
+        return tuple(word for name, value in given if value is not None for word in (name, value))
+
     options = UiOptions(
         file=file,
         encoding=encoding,
@@ -71,6 +79,7 @@ def ui(
         strict=settings.strict if strict is None else strict,
         keys=dict(settings.keys),
         theme=look.theme,
+        watch_engine=watch_engine,
     )
     app = RedraftApp(options, connect)
     app.run(mouse=look.mouse and not no_mouse)

@@ -136,6 +136,7 @@ ACTIONS: tuple[Action, ...] = (
     _action("turns", "f7", "Turns", _EDIT, _APP, "List the turns; choose what the next instruction works on."),
     _action("recipes", "f9", "Recipes", _EDIT, _APP, "Take a saved instruction, or save this one."),
     _action("left", "f11", "Left over", _FILE, _APP, "Offer what was left undecided at an earlier end."),
+    _action("watches", "ctrl+g", "Watches", _FILE, _APP, "See watches and what they propose; start, stop, review."),
     _action("palette", "ctrl+p", "Palette", _FILE, _APP, "Find an action by a few letters and run it.", True),
     _action("help", "f1 question_mark", "Help", _FILE, _APP, "Show every key, those that work here first.", True),
     _action("quit", "ctrl+q", "Quit", _FILE, _APP, "Leave; what is undecided is kept for the next start.", True),

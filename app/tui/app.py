@@ -43,6 +43,8 @@ class UiOptions:
     """Action id to keys, as in the settings."""
     theme: str = "redraft-dark"
     """Name of a theme."""
+    watch_engine: Callable[[str | None], tuple[str, ...]] = lambda model: ()
+    """Options of the command line that lead a watch to the engine of this model; None is that of the start."""
 
 
 class RedraftApp(ScreenActions):
@@ -73,6 +75,7 @@ class RedraftApp(ScreenActions):
     def on_mount(self) -> None:
         if _has_terminal():
             self.set_interval(LOOK_AGAIN_S, self.leave_without_terminal)
+        self.set_interval(LOOK_AGAIN_S, self.look_at_watches)
         self.set_keymap(self.keys)
         self.theme = self.options.theme
         self.push_screen(self.workspace)
@@ -103,6 +106,9 @@ class RedraftApp(ScreenActions):
         self.run_worker(old.close(), group="closing", exit_on_error=False)
         self.workspace.engine_replaced()
 
+    def watch_engine(self) -> tuple[str, ...]:
+        return self.options.watch_engine(self._model)
+
     def engine_note(self, sentence: str) -> None:
         """What the engine says beside its answers. Safe from any thread."""
         self.workspace.post_message(EngineNote(sentence))
@@ -118,6 +124,7 @@ class RedraftApp(ScreenActions):
         self.run_worker(self.workspace.look_again(), group="look", exit_on_error=False)
 
     async def on_unmount(self) -> None:
+        await self.watches.close()
         await self.workspace.worker.close()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:

@@ -20,6 +20,8 @@ from app.errors import AppError
 from app.model_jobs import PullProgress
 from app.model_rows import ModelRow
 from app.rates import Rates
+from app.watch_board import Board
+from app.watch_jobs import Said
 from editor_engine.events import Stats
 
 # --- from the worker that has the engine ------------------------------------------------------------------------------
@@ -195,3 +197,29 @@ class ModelJobDone(Message):
     model_id: str
     sentence: str
     failed: bool
+
+
+# --- from the worker that has the watches -----------------------------------------------------------------------------
+
+
+@dataclass
+class WatchMark(Message):
+    """What to say of watches and proposals in a few words."""
+
+    mark: str
+
+
+@dataclass
+class WatchesSeen(Message):
+    """The watches that run and the proposals that wait."""
+
+    board: Board | None
+    error: AppError | None
+    """Why there is nothing to show."""
+
+
+@dataclass
+class WatchSaid(Message):
+    """The watch that was started here has something to say, last how it ended."""
+
+    said: Said

@@ -26,7 +26,7 @@ from app.settings import load_settings
 from app.tui.actions import Action, Place, keymap
 from app.tui.help_text import help_sections
 from app.tui.look import choose_look
-from app.tui.messages import ModelJobDone
+from app.tui.messages import ModelJobDone, WatchesSeen, WatchMark, WatchSaid
 from app.tui.model_worker import ModelWorker
 from app.tui.palette import palette_rows
 from app.tui.screens.choice import ChoiceScreen
@@ -36,9 +36,12 @@ from app.tui.screens.question import Ask
 from app.tui.screens.quit_dialog import Leaving, QuitDialog
 from app.tui.screens.recipe_picker import RecipePicker
 from app.tui.screens.resume_offer import Offer, ResumeOffer, Resuming
+from app.tui.screens.review import ReviewScreen
 from app.tui.screens.settings import SettingsScreen
 from app.tui.screens.turns import Chosen, TurnChoice, TurnsScreen
+from app.tui.screens.watches import WatchesScreen
 from app.tui.shell import Shell
+from app.tui.watch_worker import WatchWorker
 from app.tui.widgets.diff_view import DiffView
 from app.tui.widgets.instruction_box import InstructionBox
 from app.tui.widgets.source_view import SourceView
@@ -46,7 +49,7 @@ from app.tui.widgets.source_view import SourceView
 if TYPE_CHECKING:
     from app.tui.screens.workspace import WorkspaceScreen
 
-_ALONE = {"left", "open_file", "models", "settings", "turns", "recipes", "palette", "help"}
+_ALONE = {"left", "open_file", "models", "settings", "turns", "recipes", "watches", "palette", "help"}
 """Actions that open a screen, which they do not do over another one."""
 
 
@@ -58,15 +61,20 @@ class ScreenActions(Shell):
     def __init__(self) -> None:
         super().__init__()
         self.models = ModelWorker(self._model_said)
+        self.watches = WatchWorker(self._watch_said)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Screens are not piled up."""
+        if isinstance(self.screen, ReviewScreen):
+            return action not in _ALONE or action == "help"
         return not (action in _ALONE and isinstance(self.screen, ModalScreen))
 
     # --- help and palette ---------------------------------------------------------------------------------------------
 
     def _place(self) -> Place:
         """Where the user is."""
+        if isinstance(self.screen, ReviewScreen):
+            return Place.DIFF
         focused = self.workspace.focused
         for kind, place in ((SourceView, Place.SOURCE), (InstructionBox, Place.INSTRUCTION), (DiffView, Place.DIFF)):
             if isinstance(focused, kind):
@@ -178,6 +186,31 @@ class ScreenActions(Shell):
         elif isinstance(message, ModelJobDone):
             self.tell(message.sentence, "error" if message.failed else "information")
 
+    # --- watches ------------------------------------------------------------------------------------------------------
+
+    def watch_engine(self) -> tuple[str, ...]:
+        """Options of the command line that lead a watch to the engine that is used here; the app knows them."""
+        raise NotImplementedError
+
+    def action_watches(self) -> None:
+        self.push_screen(WatchesScreen(self.watches, self.watch_engine()))
+
+    def look_at_watches(self) -> None:
+        """See what watches do, and what waits."""
+        whole = isinstance(self.screen, WatchesScreen)
+        self.run_worker(self.watches.look(whole=whole), group="watches", exit_on_error=False)
+
+    def _watch_said(self, message: Message) -> None:
+        """To the list where it is open; a sentence is said anywhere."""
+        if isinstance(message, WatchMark):
+            self.workspace.show_status(watch=message.mark)
+        elif isinstance(self.screen, WatchesScreen):
+            self.screen.post_message(message)
+        elif isinstance(message, WatchSaid):
+            self.tell(message.said.sentence, "error" if message.said.failed else "information")
+        elif isinstance(message, WatchesSeen) and message.error is not None:
+            self.workspace.show_status(watch="proposals unreadable")
+
     # --- settings -----------------------------------------------------------------------------------------------------
 
     def action_settings(self) -> None:
@@ -216,6 +249,7 @@ class ScreenActions(Shell):
             self.workspace.discard()
         if leaving in (Leaving.KEEP, Leaving.DISCARD):
             self.models.stop()
+            await self.watches.close()
             await self.workspace.worker.close()
             self.exit()
 

@@ -121,7 +121,18 @@ class ReviewScreen(Screen[None]):
             await asyncio.to_thread(apply_reviews, decided, Journal(journal_dir()), self._store, self.receipts.append)
         except AppError as error:
             self._tell(str(error), "error")
+        else:
+            self._drop_rejected()
         self._drop_written(self.receipts[before:])
+
+    def _drop_rejected(self) -> None:
+        """A stored proposal of which all was rejected is gone."""
+        for at, (file, review) in enumerate(zip(self._files, self._reviews, strict=True)):
+            if review is None or file.proposal_id is None or review.accepted or review.undecided:
+                continue
+            self._tell(f"Rejected; {shown(file.name)} stays as it is.")
+            self._reviews[at] = None
+            self.query_one(OptionList).replace_option_prompt_at_index(at, self._line(at))
 
     def _drop_written(self, receipts: Sequence[Receipt]) -> None:
         """What was written is done; the rest of such a file was made for what it was before."""

@@ -30,6 +30,8 @@ class Status:
     """What the next edit will take, or when this one is done; empty when unknown."""
     decided: tuple[int, int] | None = None
     """Hunks decided, and all of them; None without a review."""
+    watch: str = ""
+    """What watches do and how many proposals wait; empty without any."""
 
 
 class StatusLine(Widget):
@@ -74,6 +76,7 @@ def _pieces(status: Status) -> list[tuple[int, str]]:
         (7, f"{figures.passes} passes" if figures.passes else ""),
         (6, f"{figures.elapsed_s:.1f} s" if figures.elapsed_s else ""),
         (2, "" if status.decided is None else f"{status.decided[0]} of {status.decided[1]} decided"),
+        (4, visible(status.watch)),
         (10, sparkline(figures.emitted, _SPARK)),
         (8, "" if engine is None else visible(engine.model_id)),
         (9, "" if engine is None or engine.device is None else engine.device),

@@ -13,7 +13,7 @@ from tests.support.headless_edit import SOURCE
 from tests.support.scripted_client import ScriptedClient, fenced
 from tests.support.tui import NARROW, WIDE, Session, drive
 
-LEFT_OUT = {"quit", "models", "edit_outside", "settings", "edit_hunk_outside", "open_file"}
+LEFT_OUT = {"quit", "models", "watches", "edit_outside", "settings", "edit_hunk_outside", "open_file"}
 """What ends the program or starts others."""
 KEYS = [key for action in ACTIONS if action.id not in LEFT_OUT for key in action.keys]
 REPLIES = [
