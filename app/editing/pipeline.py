@@ -11,7 +11,7 @@ AppError; a reply that was cut, empty or endless never becomes a proposal.
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.editing.checks import CheckReport, run_checks
 from app.editing.diff import Hunk, make_hunks
@@ -19,10 +19,11 @@ from app.editing.document import Document
 from app.editing.extract import extract_fenced, extract_reply
 from app.editing.language import Language, detect_language
 from app.editing.live import LiveDiff
+from app.editing.mending import touched
 from app.editing.prompt import Budget, ContextFile, EditPrompt, build_prompt
 from app.editing.region import Region, region_of_lines, region_of_symbol
 from app.editing.result import Result, make_result
-from app.editing.review import Review
+from app.editing.review import Decision, Review
 from app.engine_client import EngineClient, EngineDescription
 from app.errors import EngineUnreachableError, RegionError, UnchangedError, UsageError
 from editor_engine.events import EngineEvent, Finished, FinishReason, Stats, Text
@@ -168,8 +169,13 @@ def check_result(plan: EditPlan, result: Result) -> CheckReport:
 
 
 def check_review(plan: EditPlan, review: Review) -> CheckReport:
-    """Every check of what was accepted of the plan's proposal."""
-    return _checked(plan, review.lines())
+    """Every check of what was accepted; with hunks undecided, of all but for what only rejected ones raise."""
+    if not review.undecided:
+        return _checked(plan, review.lines())
+    report = _checked(plan, review.all_lines())
+    rejected = {item.hunk.index for item in review.items if item.decision is Decision.REJECTED}
+    about = {warning: set(touched(review, warning)) for warning in report.warnings}
+    return replace(report, warnings=tuple(warning for warning, at in about.items() if not at or at - rejected))
 
 
 def _checked(plan: EditPlan, lines: Sequence[str]) -> CheckReport:

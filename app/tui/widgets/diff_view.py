@@ -55,6 +55,7 @@ class DiffView(DiffExports):
         self._sentence = ""
         self._sentences: tuple[str, ...] = ()
         self._coloured: tuple[Hunk, ...] = ()
+        self._summarised = ""
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 
@@ -157,7 +158,12 @@ class DiffView(DiffExports):
                 assert self._language is not None
                 self.recolour(self.highlighters[0], Highlighter(review.all_lines(), self._language))
         self.show_rows(rows, keep=keep)
-        self.border_subtitle = self._summary()
+        self._summarise()
+
+    def _summarise(self) -> None:
+        said = self._summary()
+        if said != self._summarised:  # setting it paints the whole pane
+            self._summarised = self.border_subtitle = said
 
     def _summary(self) -> str:
         if self.review is None:
@@ -186,8 +192,8 @@ class DiffView(DiffExports):
             return False
         if after.items == self.reviewed.items:
             return False
-        self.review = after
-        self._recheck()
+        before, self.review = self.reviewed, after
+        self._recheck(before)
         self._refill()
         if stay is not None:
             self._go_to_hunk(min(stay, len(after.items)))
@@ -201,10 +207,13 @@ class DiffView(DiffExports):
             self.review = review.extended(self._live.hunks[review.received :])
             self.post_message(ReviewChanged(self.reviewed))
 
-    def _recheck(self) -> None:
-        """When all is decided, the checks look at what was accepted."""
-        if self._plan is not None and self._live is None and not self.reviewed.undecided:
-            self._report = check_review(self._plan, self.reviewed)
+    def _recheck(self, before: Review) -> None:
+        """The checks look at other text, or, when all is decided, at what was accepted."""
+        after = self.reviewed
+        if self._plan is None or self._live is not None:
+            return
+        if not after.undecided or not before.undecided or after.hunks != before.hunks:
+            self._report = check_review(self._plan, after)
 
     def _decide(self, decision: Decision) -> None:
         index = self.current_hunk()
@@ -240,7 +249,7 @@ class DiffView(DiffExports):
         if self.ready():
             self.picking = not self.picking
             self.look_changed()
-            self.border_subtitle = self._summary()
+            self._summarise()
             row = self.row
             if self.picking and (row is None or row.kind not in "+-"):
                 self.go_to_change(self.current_hunk())
@@ -340,7 +349,7 @@ class DiffView(DiffExports):
     def go_to(self, entry: int) -> None:
         super().go_to(entry)
         self._following = False
-        self.border_subtitle = self._summary()
+        self._summarise()
 
     def action_diff_bottom(self) -> None:
         super().action_diff_bottom()

@@ -342,6 +342,19 @@ def test_a_warning_is_mended_with_its_key(path: Path) -> None:
     assert path.read_text() == SOURCE.replace("value_3 = 3\n", "three = 3\n")
 
 
+def test_a_warning_goes_when_it_is_mended_and_comes_back_when_that_is_undone(path: Path) -> None:
+    new = SOURCE.replace("".join(f"{line}\n" for line in LINES[10:15]), "ten = 10\n").replace("value_3 ", "three ")
+
+    async def steps(session: Session) -> None:
+        assert "nothing replaces them" in " ".join(session.shown().split())
+        await session.press("m")
+        assert review(session).undecided and "nothing replaces them" not in " ".join(session.shown().split())
+        await session.press("u")
+        assert "nothing replaces them" in " ".join(session.shown().split())
+
+    reviewed(path, steps, new)
+
+
 def test_what_a_blocking_check_is_about_is_decided_by_hand(path: Path) -> None:
     new = "".join(f"{line}\n" for line in [*LINES[:2], "changed = 1", *LINES[3:20], "# ... rest unchanged ..."])
 
