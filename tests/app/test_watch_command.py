@@ -110,6 +110,27 @@ def test_what_a_killed_watch_left_is_no_watch(tmp_path: Path) -> None:
     assert running_watches() == [] and list(watches_dir().iterdir()) == []
 
 
+def test_a_watch_ends_with_its_stdin_when_asked_to(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, "watch", ".", "--json", "--until-eof"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        running = Watch(process)
+        running.until("ready")
+        assert process.stdin is not None
+        process.stdin.write("words mean nothing\n")
+        process.stdin.flush()
+        (tmp_path / "a.py").write_text(TRIGGERED)
+        running.until("proposal")
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == ExitCode.INTERRUPTED and err == ""
+    assert json.loads(out.splitlines()[-1])["outcome"] == "cancelled"
+
+
+def test_a_stdin_that_never_ends_is_refused(tmp_path: Path) -> None:
+    done = run(tmp_path, ".", "--until-eof")
+    assert done.returncode == ExitCode.USAGE and "--until-eof needs a pipe" in done.stderr
+
+
 def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", PROGRAM, "watch", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
