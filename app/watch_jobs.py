@@ -47,7 +47,7 @@ async def run_watch(
 ) -> None:
     """Watch until the watch ends by itself; cancelling the call stops it. `on_start` hears its process id.
 
-    Returns also where someone else stopped it; raises StateError where it could not run.
+    Raises InterruptedByUserError where someone else stopped it, StateError where it could not run.
     """
     instruction = ["-i", order.instruction] if order.instruction.strip() else []
     words = [*command, *instruction, *order.engine, "--", order.path]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from app.editing.proposals import ProposalStore
-from app.errors import AppError
+from app.errors import AppError, InterruptedByUserError
 from app.paths import proposals_dir
 from app.tui.messages import WatchesSeen, WatchMark, WatchSaid
 from app.watch_board import WatchBoard
@@ -81,7 +81,7 @@ class WatchWorker:
             ended = Said("The watch is stopped.")
             raise
         except AppError as error:
-            ended = Said(str(error), failed=True)
+            ended = Said(str(error), failed=not isinstance(error, InterruptedByUserError))
         finally:
             self.own = None
             if not self._closing:

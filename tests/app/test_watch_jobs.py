@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.editing.proposals import ProposalStore
-from app.errors import StateError
+from app.errors import InterruptedByUserError, StateError
 from app.paths import proposals_dir
 from app.watch.presence import running_watches, stop_watch
 from app.watch_jobs import Said, WatchOrder, run_watch
@@ -98,7 +98,8 @@ def test_a_real_watch_proposes_and_ends_when_told_by_us_or_by_another(tmp_path: 
                 await job
         else:
             assert stop_watch(pids[0])
-            await job
+            with pytest.raises(InterruptedByUserError, match="The watch was stopped"):
+                await job
         return pids
 
     [pid] = asyncio.run(work())

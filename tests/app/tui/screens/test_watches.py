@@ -11,7 +11,7 @@ import pytest
 from app.editing.document import open_document
 from app.editing.proposals import ProposalStore, StoredProposal
 from app.editing.result import make_result
-from app.errors import ProposalError, StateError
+from app.errors import InterruptedByUserError, ProposalError, StateError
 from app.paths import proposals_dir
 from app.terminal_text import visible
 from app.tui.screens.proposal_review import ProposalReview
@@ -123,6 +123,19 @@ def test_our_watch_stops_at_once_and_another_can_be_started(file: Path, watches:
         assert watches.stopped == 1 and "The watch is stopped." in note(session) and "none runs" in note(session)
         await session.press("n", "enter", "enter")
         assert len(watches.orders) == 2
+
+    drive(client(), steps, file=file)
+
+
+def test_a_watch_that_another_stopped_is_no_failure(file: Path, watches: Watches) -> None:
+    async def steps(session: Session) -> None:
+        await start(session)
+        await session.press("escape")
+        assert watches.end is not None
+        watches.end.set_exception(InterruptedByUserError("The watch was stopped."))
+        await session.settle()
+        assert session.said() == ["The watch was stopped."] and session.app.watches.own is None
+        assert [note.severity for note in session.app._notifications] == ["information"]
 
     drive(client(), steps, file=file)
 
