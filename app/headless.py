@@ -20,8 +20,9 @@ from app.editing.document import Document, open_bytes, open_document, require_re
 from app.editing.interrupts import ends_as_interrupts
 from app.editing.journal import Journal
 from app.editing.language import detect_language
+from app.editing.live import LiveDiff
 from app.editing.patch import patch_bytes
-from app.editing.pipeline import EditOrder, Proposal, Replied, plan_edit, run_edit
+from app.editing.pipeline import EditOrder, EditPlan, Proposal, Replied, plan_edit, run_edit
 from app.editing.prompt import ContextFile
 from app.editing.settle import settle_all, settlement_sentence
 from app.engine_client import EngineClient
@@ -200,10 +201,16 @@ async def propose(
     document: Document, order: EditOrder, client: EngineClient, reporter: Reporter, *, prove: bool = False
 ) -> Proposal:
     """Follow the pipeline to its proposal, reporting every step; with `prove`, decode twice before it."""
-    plan = await plan_edit(document, order, client)
+    return await carry_out(await plan_edit(document, order, client), client, reporter, prove=prove)
+
+
+async def carry_out(
+    plan: EditPlan, client: EngineClient, reporter: Reporter, live: LiveDiff | None = None, *, prove: bool = False
+) -> Proposal:
+    """From a plan to its proposal, as `propose`; `live` has, also where that fails, what the reply said."""
     rates = last_rates(plan.engine)
     witness = Witness()
-    async with aclosing(run_edit(plan, client, CancelFlag())) as events:
+    async with aclosing(run_edit(plan, client, CancelFlag(), live)) as events:
         async for event in events:
             witness.see(event)
             if isinstance(event, Started):
@@ -212,7 +219,7 @@ async def propose(
                 reporter.replied(event.stats)
                 remember_rates(plan.engine, event.stats)
                 if prove:
-                    reporter.note(f"Decoding once more with drafting {'off' if order.draft else 'on'}.")
+                    reporter.note(f"Decoding once more with drafting {'off' if plan.order.draft else 'on'}.")
                     reporter.proved(await witness.prove(plan, client))
             elif isinstance(event, Proposal):
                 proposal = event

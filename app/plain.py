@@ -64,6 +64,17 @@ class PlainLines:
         self.say(question, "")
         return (self.read() or "").strip()
 
+    def confirm(self, question: str) -> bool:
+        """A yes or a no, asked until it is one of them; the end of the input is a no."""
+        while True:
+            self.say(f"{question} [y,n] ", "")
+            answer = self.read()
+            if answer is None or answer.strip().lower() in {"n", "no"}:
+                return False
+            if answer.strip().lower() in {"y", "yes"}:
+                return True
+            self.say("Say y or n.")
+
 
 @dataclass
 class PlainReview:

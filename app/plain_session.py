@@ -1,6 +1,6 @@
 """`redraft --plain FILE`: instructions, reviews and applies in plain lines, one after the other.
 
-    instruction -> `headless.propose` -> `plain.PlainReview` -> yes or no -> `apply_hunks` -> next instruction
+    instruction -> `headless.carry_out` -> `plain.PlainReview` -> yes or no -> `apply_hunks` -> next instruction
 
 The line-mode twin of the terminal UI. Knows which question follows which. Invariant: no line is drawn over another, a
 failed edit ends with one sentence and the next question, and nothing is written before a yes.
@@ -9,16 +9,16 @@ failed edit ends with one sentence and the next question, and nothing is written
 import asyncio
 from dataclasses import dataclass
 
-from app.editing.again import redo_order, redone
+from app.editing.again import continue_plan, redo_order, redone
 from app.editing.apply import apply_hunks
 from app.editing.document import Document, open_document
 from app.editing.journal import Journal
-from app.editing.pipeline import EditOrder, Proposal
+from app.editing.pipeline import EditOrder, Proposal, live_diff, plan_edit
 from app.editing.review import Review
 from app.editing.review_notes import blast_notes
 from app.engine_client import EngineClient
-from app.errors import AppError, ExitCode, InterruptedByUserError
-from app.headless import Streams, propose
+from app.errors import AppError, ExitCode, InterruptedByUserError, ReplyCutError
+from app.headless import Streams, carry_out, propose
 from app.paths import journal_dir, shown
 from app.plain import PlainLines, PlainReview
 from app.reporter import TalkReporter
@@ -71,32 +71,37 @@ class _Session:
         )
         while instruction := self._lines.ask("Instruction (an empty line ends): "):
             try:
-                self._edit(runner, instruction)
+                code = self._edit(runner, instruction)
             except AppError as error:
                 code = error.exit_code
                 self._reporter.failed(error)
             except KeyboardInterrupt:
                 code = ExitCode.INTERRUPTED
                 self._reporter.failed(InterruptedByUserError("Interrupted; nothing was written."))
-            else:
-                code = ExitCode.OK
         return code
 
-    def _edit(self, runner: asyncio.Runner, instruction: str) -> None:
+    def _edit(self, runner: asyncio.Runner, instruction: str) -> ExitCode:
         order = EditOrder(instruction, draft=self._options.draft, strict=self._options.strict)
-        proposal = runner.run(propose(self._document, order, self._client, self._reporter))
+        plan = runner.run(plan_edit(self._document, order, self._client))
+        while True:
+            live = live_diff(plan)
+            try:
+                proposal = runner.run(carry_out(plan, self._client, self._reporter, live))
+                break
+            except ReplyCutError as error:
+                self._reporter.failed(error)
+                if not plan.engine.capabilities.prefill or not self._lines.confirm("Go on where it was cut?"):
+                    return error.exit_code
+                plan = runner.run(continue_plan(plan, live.text, self._client))
         review = self._reviewed(proposal, runner)
-        if not review.accepted:
-            self._reporter.finished("declined")
-            return
         count, name = len(review.accepted), shown(self._document.name)
-        answer = self._lines.ask(f"Apply {count} hunk{'s' * (count != 1)} to {name}? [y,n] ")
-        if answer != "y":
+        if not count or not self._lines.confirm(f"Apply {count} hunk{'s' * (count != 1)} to {name}?"):
             self._reporter.finished("declined")
-            return
+            return ExitCode.OK
         receipt = apply_hunks(self._document, review.accepted, Journal(journal_dir()), note=instruction)
         self._reporter.finished("applied", receipt)
         self._document = _again(self._document)
+        return ExitCode.OK
 
     def _reviewed(self, proposal: Proposal, runner: asyncio.Runner) -> Review:
         for note in blast_notes(proposal.report):

@@ -159,8 +159,8 @@ def _in_plain_lines(files: Sequence[UnderReview], store: ProposalStore, streams:
             decided.append((file, PlainReview(lines).run(begun)))
     changed = [done for _, done in decided if done.accepted]
     hunks, count = sum(len(done.accepted) for done in changed), len(changed)
-    question = f"Apply {hunks} hunk{'s' * (hunks != 1)} to {count} file{'s' * (count != 1)}? [y,n] "
-    if changed and lines.ask(question) != "y":
+    question = f"Apply {hunks} hunk{'s' * (hunks != 1)} to {count} file{'s' * (count != 1)}?"
+    if changed and not lines.confirm(question):
         lines.say("Nothing was written.")
     else:  # also where all was rejected: the proposal is done with
         journal = Journal(journal_dir())

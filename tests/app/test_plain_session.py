@@ -87,3 +87,24 @@ def test_a_hunk_is_done_anew_with_a_note(file: Path) -> None:
     assert code == ExitCode.OK
     assert file.read_text() == SOURCE.replace("return 0\n", "return None\n")
     assert "No float." in client.requests[-1].messages[-1].content
+
+
+def test_a_cut_reply_goes_on_when_it_is_wanted(file: Path) -> None:
+    replies = iter([unending(), fenced(CHANGED)])
+    client = ScriptedClient(lambda request: next(replies)(request))
+    code, out, err = session(client, file, "Do.\ny\na\ny\n")
+    carried = client.requests[1].prefill.partition("\n")[2]
+    assert code == ExitCode.OK and err.count("cut at the token limit") == 1 and "Go on where it was cut?" in out
+    assert carried.startswith("value_0 = 0\n") and file.read_text() == carried + CHANGED
+
+
+def test_a_cut_reply_ends_there_when_it_is_not(file: Path) -> None:
+    client = ScriptedClient(unending())
+    code, _, _ = session(client, file, "Do.\nn\n")
+    assert code == ExitCode.REFUSED and len(client.requests) == 1 and file.read_text() == SOURCE
+
+
+def test_a_mistyped_answer_is_asked_again_and_yes_is_a_yes(file: Path) -> None:
+    code, out, _ = session(ScriptedClient(fenced(CHANGED)), file, "Do.\ny\nmaybe\nYES\n")
+    assert code == ExitCode.OK and file.read_text() == CHANGED
+    assert out.count("Apply 1 hunk to") == 2 and "Say y or n." in out
