@@ -32,7 +32,8 @@ class Scored:
 def uniform(seed: int, position: int) -> float:
     """The draw in [0, 1) that belongs to (seed, position): Philox 4x64-10 keyed by both (Salmon et al., SC 2011)."""
     mask = (1 << 64) - 1
-    return float(np.random.Generator(np.random.Philox(key=[seed & mask, position & mask])).random())
+    key = np.array([seed & mask, position & mask], np.uint64)  # a list with one beyond int64 would become floats
+    return float(np.random.Generator(np.random.Philox(key=key)).random())
 
 
 def choose(logits: npt.NDArray[np.float32], sampling: Sampling, position: int) -> Scored:

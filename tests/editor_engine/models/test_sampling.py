@@ -51,6 +51,12 @@ def test_a_draw_belongs_to_its_key() -> None:
     assert uniform(1234, 5678) == 0.6025984725322118
 
 
+def test_every_seed_of_64_bits_is_its_own() -> None:
+    seeds = [-5, -1, *range(-(1 << 63), -(1 << 63) + 3), *range((1 << 63) - 3, 1 << 63)]
+    assert len({uniform(seed, 3) for seed in seeds}) == len(seeds)
+    assert uniform(-1, 3) == uniform((1 << 64) - 1, 3)
+
+
 @pytest.mark.parametrize("temperature", [5e-324, 1e-310, 1e-9])
 def test_a_temperature_next_to_0_takes_the_greatest(temperature: float) -> None:
     logits = np.array([1.0, 3.0, 2.5, -1e30], dtype=np.float32)
