@@ -4,12 +4,13 @@ The server is `editor_engine.server`. Invariant: with `--json`, stdout carries J
 addresses as soon as a client may connect, and a `result` at the end, also after a failure; talk goes to stderr.
 """
 
+import math
 import os
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,7 +24,7 @@ from app.errors import (
 )
 from app.json_events import JsonWriter
 from app.paths import logs_dir, private_dir, shown
-from app.settings import ENGINE_KEY, load_settings
+from app.settings import engine_key, load_settings
 from editor_engine.errors import EngineError
 
 if TYPE_CHECKING:  # FastAPI and the engine cost 0.8 s that `--help` must not pay
@@ -35,6 +36,16 @@ if TYPE_CHECKING:  # FastAPI and the engine cost 0.8 s that `--help` must not pa
 MEGABYTE = 1 << 20
 
 
+class Seconds(click.FloatRange):
+    """A range that `nan` is outside of; every comparison with it is false, so click lets it pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is not a time.", param, ctx)
+        return seconds
+
+
 @click.command()
 @click.option("--socket", type=click.Path(), metavar="PATH", help="Unix socket; by default one in the runtime folder.")
 @click.option("--host", metavar="NAME", help="With --port: the address to listen on; beyond loopback a key is needed.")
@@ -42,7 +53,7 @@ MEGABYTE = 1 << 20
 @click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
 @click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
 @click.option("--isa", metavar="NAME", help="Kernel variant, such as avx2; by default the best one here.")
-@click.option("--idle-timeout", type=click.FloatRange(1), metavar="S", help="Stop after so many seconds without work.")
+@click.option("--idle-timeout", type=Seconds(1), metavar="S", help="Stop after so many seconds without work.")
 @click.option("--queue", type=click.IntRange(0, 10000), default=16, show_default=True, help="Requests that may wait.")
 @click.option(
     "--cache-mb",
@@ -76,13 +87,15 @@ def serve(
 
     lines = JsonWriter(sys.stdout) if as_json else None
     try:
+        if socket == "":
+            raise UsageError("--socket wants the path of a socket; it was given an empty one.")
         if host is not None and port is None:
             raise UsageError("--host is for TCP, so it needs --port.")
         options = ServeOptions(
             socket=Path(socket).absolute() if socket else (socket_path() if port is None else None),
             host=host or "127.0.0.1",
             port=port,
-            key=os.environ.get(ENGINE_KEY) or None,  # a command line is for everybody to see
+            key=engine_key(),  # a command line is for everybody to see
             idle_s=idle_timeout,
             limits=Limits(queue=queue),
         )

@@ -112,6 +112,7 @@ _KEYS = {
 
 ENGINE_KEY = "REDRAFT_ENGINE_KEY"
 """Variable with the key that an engine's server asks for. No setting: a file is kept, copied and shown."""
+_VISIBLE = frozenset(map(chr, range(0x21, 0x7F)))
 _ACTION_KEY = _Key("keys", "", _text, 'keys separated by spaces, such as "ctrl+r f9"')
 _ACTION_KEYS = "keys."
 """What an action's keys begin with; which actions there are is for the terminal UI to say."""
@@ -126,6 +127,20 @@ def load_settings(path: Path | None = None, environment: Mapping[str, str] | Non
     keys = {name.removeprefix(_ACTION_KEYS): str(value) for name, (value, _) in found.items() if name not in _KEYS}
     fields = {_KEYS[name].field: value for name, (value, _) in found.items() if name in _KEYS}
     return replace(Settings(keys=keys), **fields)  # type: ignore[arg-type]  # each value went through its key's reader
+
+
+def engine_key() -> str | None:
+    """The key of the environment, as clients show it and our server wants it; None where there is none.
+
+    Raises SettingsError for one that no HTTP header can carry; the sentence does not quote it.
+    """
+    key = os.environ.get(ENGINE_KEY) or None
+    if key is not None and not _VISIBLE.issuperset(key):
+        raise SettingsError(
+            f"{ENGINE_KEY} has a space, a line end or another character that cannot be sent as a key; only visible "
+            "ASCII characters can."
+        )
+    return key
 
 
 def explain_settings(path: Path | None = None, environment: Mapping[str, str] | None = None) -> tuple[Setting, ...]:

@@ -16,6 +16,9 @@ from editor_engine.requests import CompletionRequest
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _TOKEN = re.compile(r"\w+|\W")
+_MOST = 1 << 53
+"""No figure is greater; a server that sends one is not believed."""
+
 _REASONS = {"stop": FinishReason.STOP, "eos": FinishReason.STOP, "length": FinishReason.LENGTH}
 
 
@@ -51,6 +54,7 @@ class ChatEvents:
         self._guard = RepetitionGuard([self._id_of(token) for token in _TOKEN.findall(request.source)])
         self._line = ""  # tokens of a line are counted when it is whole, so that they do not depend on the chunks
         self._reported: FinishReason | None = None
+        self._said: str | None = None
         self._usage = Usage()
 
     @property
@@ -62,6 +66,17 @@ class ChatEvents:
     def begun(self) -> bool:
         """There was text."""
         return self._first is not None
+
+    @property
+    def unfinished(self) -> str | None:
+        """The end of a sentence: why what came is no reply. None where it ended, or was cut at the limit."""
+        if self.over or self._said in _REASONS:
+            return None
+        if self._said:
+            return f"ended its reply for a reason of its own: {' '.join(self._said.split())[:80]}."
+        if self.begun:
+            return "ended its reply without saying that it is whole."
+        return "answered with no stream of chat completion chunks; is this the address of an OpenAI-compatible server?"
 
     @property
     def usage(self) -> Usage:
@@ -83,6 +98,7 @@ class ChatEvents:
             reason = choice.get("finish_reason")
             if isinstance(reason, str):
                 self._reported = _REASONS.get(reason, FinishReason.LENGTH)
+                self._said = reason
 
     def finish(self, reason: FinishReason | None = None) -> Iterator[EngineEvent]:
         """The stream is over: for `reason`, or as the server said; one that did not say why was cut."""
@@ -137,11 +153,10 @@ def usage_of(chunk: Mapping[str, Any], before: Usage) -> Usage:
     details = _dict(usage.get("completion_tokens_details"))
     used, unused = (_count(details.get(f"{kind}_prediction_tokens")) for kind in ("accepted", "rejected"))
     output = _first(_count(usage.get("completion_tokens")), _count(timings.get("predicted_n")), before.output)
-    predicted_ms = timings.get("predicted_ms")
+    predicted_ms = _measure(timings.get("predicted_ms"))
     decode_tok_s = before.decode_tok_s
-    if isinstance(predicted_ms, (int, float)) and predicted_ms > 0 and output is not None and output > 1:
+    if predicted_ms is not None and output is not None and output > 1:
         decode_tok_s = (output - 1) / predicted_ms * 1000  # its own rate counts the first token, too
-    rate = timings.get("prompt_per_second")
     return Usage(
         prompt=_first(_count(usage.get("prompt_tokens")), before.prompt),
         cached=_first(
@@ -150,7 +165,7 @@ def usage_of(chunk: Mapping[str, Any], before: Usage) -> Usage:
             before.cached,
         ),
         output=output,
-        prefill_tok_s=float(rate) if isinstance(rate, (int, float)) and rate > 0 else before.prefill_tok_s,
+        prefill_tok_s=_measure(timings.get("prompt_per_second")) or before.prefill_tok_s,
         decode_tok_s=decode_tok_s,
         passes=_first(_count(spec.get("num_spec_steps")), before.passes),
         drafted=_first(_count(timings.get("draft_n")), _count(spec.get("num_draft_tokens")), before.drafted),
@@ -172,7 +187,14 @@ def _first(*values: int | None) -> int | None:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST else None
+
+
+def _measure(value: object) -> float | None:
+    """A time or a rate; JSON's numbers have no bounds, and Python reads its Infinity and NaN."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 1 / _MOST <= value <= _MOST:
+        return float(value)
+    return None
 
 
 def _dict(value: object) -> dict[str, Any]:

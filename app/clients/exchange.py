@@ -141,7 +141,7 @@ class Exchange:
             text = (await soon(response.aread())).decode("utf-8", "replace")
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter: a hundred thousand brackets
             return text
 
     @asynccontextmanager
@@ -221,7 +221,7 @@ class Exchange:
     def _object(self, item: str) -> dict[str, Any]:
         try:
             found = json.loads(item)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise EngineUnreachableError(f"{self._name} sent something that is no JSON.") from error
         if not isinstance(found, dict):
             raise EngineUnreachableError(f"{self._name} sent something that is no JSON object.")

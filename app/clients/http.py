@@ -8,7 +8,6 @@ that is left or cancelled is closed, which is what stops a server.
 """
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
@@ -26,7 +25,7 @@ from app.clients.spec_counters import SpecCounters, read_counters
 from app.clients.token_estimate import estimate_tokens, least_tokens
 from app.engine_client import EngineDescription, TokenCounts
 from app.errors import AppError, EngineUnreachableError, FileTooLongError, ModelError
-from app.settings import ENGINE_KEY
+from app.settings import engine_key
 from editor_engine.errors import EngineError
 from editor_engine.events import EngineEvent, Finished, FinishReason, Started, Stats, Text
 from editor_engine.requests import CancelFlag, CompletionRequest
@@ -180,6 +179,8 @@ class HttpClient:
                         break  # leaving closes the connection, which stops the server
         except StoppedError:
             reason = FinishReason.CANCELLED
+        if reason is None and not warms and chat.unfinished:
+            raise EngineUnreachableError(f"The engine at {self._exchange.place.shown} {chat.unfinished}")
         if before is not None and chat.usage.drafted is None and reason is None:
             self._add_drafts(chat, before, await self._counters(server))
         for event in chat.finish(reason):
@@ -263,7 +264,7 @@ class HttpClient:
 
 def http_client(place: Place, model: str | None) -> HttpClient:
     """A client over a place, with the key of the environment, which is the only place a key is taken from."""
-    key = None if place.socket else os.environ.get(ENGINE_KEY) or None  # the socket's mode is its key
+    key = None if place.socket else engine_key()  # the socket's mode is its key
     return HttpClient(Exchange(place, key), model)
 
 

@@ -98,7 +98,7 @@ def _words(text: str) -> tuple[str, str | None]:
     """The message in a body, whatever its shape, and the server's own code."""
     try:
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text, None
     found = data.get("error", data) if isinstance(data, dict) else data
     if not isinstance(found, dict):

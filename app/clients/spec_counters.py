@@ -6,6 +6,7 @@ request only where the server produced nothing but that request's tokens in betw
 
 import re
 from dataclasses import dataclass
+from math import isfinite
 
 _SAMPLE = re.compile(r"(?m)^(vllm:\w+?)(?:_total)?(?:\{[^}\n]*\})? +([0-9.eE+]+)\s*$")
 _DRAFTED = "vllm:spec_decode_num_draft_tokens"
@@ -38,6 +39,6 @@ def read_counters(text: object) -> SpecCounters | None:
             sums[name] = sums.get(name, 0.0) + float(value)
         except ValueError:
             return None
-    if not {_DRAFTED, _ACCEPTED, _OUTPUT} <= sums.keys():
+    if not {_DRAFTED, _ACCEPTED, _OUTPUT} <= sums.keys() or not all(map(isfinite, sums.values())):
         return None
     return SpecCounters(int(sums[_DRAFTED]), int(sums[_ACCEPTED]), int(sums[_OUTPUT]))

@@ -22,7 +22,8 @@ class SseParser:
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._line = ""
+        self._open: list[str] = []  # pieces of the line that has no end yet; joined once, however many there are
+        self._open_chars = 0
         self._data: list[str] = []
         self._chars = 0
         self._begun = False
@@ -39,20 +40,30 @@ class SseParser:
         if not self._begun and text:
             self._begun = True
             text = text.removeprefix("\ufeff")
-        self._line += text
         events: list[str] = []
+        if not text:
+            return events
+        complete = bool(_LINE_END.search(text)) or (self._open and self._open[-1].endswith("\r"))
+        self._open.append(text)
+        self._open_chars += len(text)
+        if complete:
+            self._take_lines("".join(self._open), events)
+        if self._chars + self._open_chars > MOST_EVENT_CHARS:
+            raise SseError("an event without end")
+        return events
+
+    def _take_lines(self, text: str, events: list[str]) -> None:
+        """Add the events that the whole lines of a text close; keep what is behind the last line end."""
         at = 0
-        for end in _LINE_END.finditer(self._line):
-            if end[0] == "\r" and end.end() == len(self._line):
+        for end in _LINE_END.finditer(text):
+            if end[0] == "\r" and end.end() == len(text):
                 break  # it may be the first half of CRLF
-            event = self._take_line(self._line[at : end.start()])
+            event = self._take_line(text[at : end.start()])
             at = end.end()
             if event is not None:
                 events.append(event)
-        self._line = self._line[at:]
-        if self._chars + len(self._line) > MOST_EVENT_CHARS:
-            raise SseError("an event without end")
-        return events
+        self._open = [text[at:]] if at < len(text) else []
+        self._open_chars = len(text) - at
 
     def _take_line(self, line: str) -> str | None:
         """The event that this line closes."""

@@ -129,6 +129,8 @@ def test_over_tcp_with_a_key_from_the_environment(model: Path, tmp_path: Path, m
         (["--model", "none.gguf"], 4, "none.gguf"),
         (["--socket", "/proc/no/such/place"], 4, "socket"),
         (["--idle-timeout", "0"], 2, "idle-timeout"),
+        (["--idle-timeout", "nan"], 2, "not a time"),
+        (["--socket", ""], 2, "empty"),
     ],
 )
 def test_what_cannot_begin_is_said(model: Path, tmp_path: Path, arguments: list[str], code: int, words: str) -> None:

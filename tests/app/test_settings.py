@@ -9,7 +9,7 @@ import pytest
 from app.cli import main
 from app.errors import ExitCode, SettingsError
 from app.paths import settings_file
-from app.settings import ENGINE_KEY, Settings, explain_settings, load_settings, settings_template
+from app.settings import ENGINE_KEY, Settings, engine_key, explain_settings, load_settings, settings_template
 from tests.support.headless_edit import CHANGED, assert_sentence
 from tests.support.scripted_client import ScriptedClient, fenced
 
@@ -232,3 +232,20 @@ def test_the_key_of_an_engine_is_a_variable_and_no_setting(tmp_path: Path) -> No
     missing = tmp_path / "none.toml"
     assert load_settings(missing, {ENGINE_KEY: "secret"}) == load_settings(missing, {})
     assert not any("secret" in str(setting) for setting in explain_settings(missing, {ENGINE_KEY: "secret"}))
+
+
+@pytest.mark.parametrize("key", ["a\nb", "a ", " a", "a b", "\u043a\u043b\u044e\u0447", "a\x01b", "a\x7f", "\udcff"])
+def test_a_key_that_no_header_carries_is_refused_and_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENGINE_KEY, key)
+    with pytest.raises(SettingsError, match=ENGINE_KEY) as caught:
+        engine_key()
+    assert key.strip() == "a" or key not in str(caught.value)
+
+
+def test_a_key_is_taken_as_it_is_and_an_empty_one_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ENGINE_KEY, raising=False)
+    assert engine_key() is None
+    monkeypatch.setenv(ENGINE_KEY, "")
+    assert engine_key() is None
+    monkeypatch.setenv(ENGINE_KEY, "sk-+/=~!")
+    assert engine_key() == "sk-+/=~!"

@@ -92,7 +92,8 @@ def test_only_a_stop_is_an_end(reason: str | None, expected: FinishReason) -> No
     assert isinstance(events[-1], Finished) and events[-1].reason is expected
 
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+HUGE = st.sampled_from([10**400, -(10**400), 1 << 1024, 10**30])
+SCALARS = st.none() | st.booleans() | st.integers() | HUGE | st.floats() | st.text(max_size=5)
 NAMES = st.sampled_from(
     [
         *("choices", "delta", "content", "finish_reason", "usage", "timings", "metrics", "prompt_progress"),
@@ -111,6 +112,14 @@ def test_no_chunk_is_too_strange(chunks: list[dict[str, Any]]) -> None:
     events = [event for chunk in chunks for event in chat.take(chunk)]
     *_, last = [*events, *chat.finish()]
     assert isinstance(last, Finished)
+
+
+@pytest.mark.parametrize("figure", [float("nan"), float("inf"), 10**400, -1, 0, True, "9"])
+def test_what_cannot_be_a_figure_is_none(figure: object) -> None:
+    timings = {"predicted_n": 5, "predicted_ms": figure, "prompt_per_second": figure}
+    usage = usage_of({"timings": timings}, Usage())
+    assert (usage.output, usage.decode_tok_s, usage.prefill_tok_s) == (5, None, None)
+    assert usage_of({"timings": {"predicted_n": 10**400, "predicted_ms": 1}}, Usage()) == Usage()
 
 
 def test_zeros_of_servers_that_know_no_predictions_are_no_figures() -> None:

@@ -1,6 +1,7 @@
 """Other programs' servers behind the client: whole edits in each dialect, and every way a stream can go wrong."""
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Callable, Coroutine
 from contextlib import aclosing
@@ -274,6 +275,7 @@ def test_what_may_pass_is_tried_again_as_the_server_asks() -> None:
         ([httpx2.ConnectError("x")] * 9, EngineUnreachableError, "Nobody answers"),
         ([httpx2.ReadError("x")] * 9, EngineUnreachableError, "broke the connection off"),
         ([httpx2.Response(401)], EngineUnreachableError, "wants a key"),
+        ([httpx2.Response(422, text="[" * 100_000)], EngineUnreachableError, "answered 422"),
         ([httpx2.Response(404, json={"error": {"message": "The model `m` does not exist"}})], ModelError, "model"),
         ([httpx2.Response(400, json={"error": {"message": "maximum context length is 9"}})], FileTooLongError, "long"),
         ([httpx2.Response(307, headers={"location": "http://evil.example"})], EngineUnreachableError, "not followed"),
@@ -326,6 +328,7 @@ def test_quirks_of_streams_change_nothing() -> None:
         ([event(chunk({"content": "a"})), event({"error": "boom"})], "boom"),
         ([event("{nonsense")], "no JSON"),
         ([event("[1]")], "no JSON object"),
+        ([event("[" * 100_000)], "no JSON"),
         ([event(chunk({"content": "a"})), httpx2.ReadError("reset")], "broke the connection off"),
         ([event(chunk({"content": "a"})), httpx2.RemoteProtocolError("cut")], "broke the connection off"),
     ],
@@ -337,10 +340,33 @@ def test_what_goes_wrong_inside_a_stream_is_told(pieces: list[Any], words: str) 
     assert len(dialect.bodies) == 1  # never again once there was a chunk
 
 
-def test_a_stream_that_ends_without_a_reason_was_cut() -> None:
-    _, client = streaming(event(chunk({"content": "a\n"})))
-    events = run(client, completed)
-    assert isinstance(events[-1], Finished) and events[-1].reason is FinishReason.LENGTH
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        ([event(chunk({"content": "a\n"}))], "without saying that it is whole"),
+        ([event(chunk({"content": "a\n"})), event("[DONE]")], "without saying that it is whole"),
+        ([], "is this the address"),
+        ([event("[DONE]")], "is this the address"),
+        ([b"<html>\n<p>Welcome</p></html>"], "is this the address"),
+        ([b'{"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]}'], "is this the address"),
+        ([event({"choices": 5})], "is this the address"),
+        ([event(chunk({"refusal": "No."}, "content_filter"))], "of its own: content_filter"),
+        ([event(chunk({"content": "a\n"}, "tool\ncalls"))], "of its own: tool calls"),
+    ],
+)
+def test_what_is_no_whole_reply_is_told_and_not_called_cut_at_the_limit(pieces: list[Any], words: str) -> None:
+    _, client = streaming(*pieces)
+    with pytest.raises(EngineUnreachableError, match=words):
+        run(client, completed)
+
+
+def test_a_reply_at_the_limit_and_a_prefill_alone_are_no_failures() -> None:
+    _, client = streaming(event(chunk({"content": "a\n"}, "length")))
+    last = run(client, completed)[-1]
+    assert isinstance(last, Finished) and last.reason is FinishReason.LENGTH
+    _, client = streaming(event("[DONE]"))
+    warm = dataclasses.replace(REQUEST, max_tokens=0)
+    assert isinstance(run(client, lambda client: completed(client, warm))[-1], Finished)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ def test_a_server_that_does_not_draft_has_none() -> None:
     assert read_counters("vllm:generation_tokens_total 5\n") is None
     assert read_counters(None) is None and read_counters({"a": 1}) is None and read_counters("") is None
     assert read_counters(PAGE.replace("129.0", "1e")) is None
+    assert read_counters(PAGE.replace("129.0", "1e999")) is None
 
 
 def test_counts_are_a_request_s_only_where_nobody_else_was_served() -> None:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.clients.sse import MOST_EVENT_CHARS, SseError, SseParser
+from app.clients import sse
+from app.clients.sse import _LINE_END, MOST_EVENT_CHARS, SseError, SseParser
 
 
 def parsed(pieces: list[bytes]) -> list[str]:
@@ -59,6 +60,28 @@ def test_cuts_change_nothing(lines: list[tuple[str, str, str]], data: st.DataObj
 def test_what_a_server_sends_arrives(events: list[str], end: str) -> None:
     stream = "".join(f"data: {event}{end}{end}" for event in events)
     assert parsed([stream.encode()]) == events
+
+
+def test_a_long_line_is_not_read_again_with_every_piece() -> None:
+    class Counting:
+        read = 0
+
+        def search(self, text: str) -> object:
+            self.read += len(text)
+            return _LINE_END.search(text)
+
+        def finditer(self, text: str) -> object:
+            self.read += len(text)
+            return _LINE_END.finditer(text)
+
+    counting = Counting()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sse, "_LINE_END", counting)
+        parser = SseParser()
+        for _ in range(1000):
+            assert parser.feed(b"data: " + b"x" * 994) == []
+        assert len(parser.feed(b"\n\n")) == 1
+    assert counting.read < 3_000_000
 
 
 def test_an_event_without_end_is_refused() -> None:
