@@ -15,7 +15,7 @@ from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
 
-from app.clients.child_pipe import Answer, ChildPipe, Death
+from app.clients.child_pipe import Answer, ChildPipe, Death, Silence
 from app.clients.identity import description_of
 from app.clients.in_process import app_error
 from app.engine_client import EngineDescription, TokenCounts
@@ -28,6 +28,8 @@ from editor_engine.wire import error_from_json, event_from_json, identity_from_j
 
 GRACE_S = 3.0
 """What the process may take to obey before it is ended. A pass takes well under a second."""
+
+SILENCE = Silence()
 
 KEPT_LOGS = 8
 
@@ -49,9 +51,10 @@ class ChildClient:
         on_note: Callable[[str], None] = lambda sentence: None,
         command: Sequence[str] = (),
         grace_s: float = GRACE_S,
+        silence: Silence = SILENCE,
     ) -> None:
         """`model` and `threads` as `native_client`. `on_note` hears, on a thread of ours, how loading goes and why a
-        process was started again. `command` and `grace_s` are for tests.
+        process was started again. `command`, `grace_s` and `silence` are for tests.
         """
         named = [] if model is None else [model]
         # -P: the folder the user works in may have an `app` of its own.
@@ -59,7 +62,10 @@ class ChildClient:
         self._command = list(command) or ours
         self._on_note = on_note
         self._grace_s = grace_s
+        self._silence = silence
         self._pipe: ChildPipe | None = None
+        self._told: ChildPipe | None = None
+        """The process whose end has been told."""
         self._notes: list[str] = []
         self._closed = False
 
@@ -113,6 +119,7 @@ class ChildClient:
                 return
             except _DiedError as died:
                 sentence = f"The engine's process stopped: {died}."
+                self._told = self._pipe
                 if heard or is_last or cancel.is_set() or self._closed:
                     raise EngineUnreachableError(f"{sentence} The next edit starts another one.") from died
                 self._note(f"{sentence} It was started again.")
@@ -141,7 +148,7 @@ class ChildClient:
         try:
             with cancel.interrupting(stop):
                 while not over:
-                    answer = await answers.get()
+                    answer = await self._next(pipe, answers)
                     over = isinstance(answer, Death) or "event" not in answer
                     yield _checked(answer)
         finally:
@@ -151,13 +158,25 @@ class ChildClient:
                     answer = await answers.get()
                     over = isinstance(answer, Death) or "event" not in answer
 
+    async def _next(self, pipe: ChildPipe, answers: "asyncio.Queue[Answer]") -> Answer:
+        """The next answer; a process that hangs is ended, which is an answer, too."""
+        while True:
+            left_s = pipe.left_s(self._silence)
+            with suppress(TimeoutError):
+                # After the limit one moment more: we may have been stopped ourselves, with its answers in the pipe.
+                return await asyncio.wait_for(answers.get(), max(left_s, self._grace_s))
+            if left_s <= 0 and pipe.left_s(self._silence) <= 0:
+                pipe.kill("it hung: it said nothing for too long")
+
     def _running(self) -> ChildPipe:
         if self._closed:
             raise EngineUnreachableError("The engine was closed.")
         if self._pipe is not None and self._pipe.dead is None:
             return self._pipe
-        if self._pipe is not None:
-            self._pipe.end()  # returns at once: it is dead
+        if self._pipe is not None and self._pipe.dead is not None:
+            self._pipe.end()  # returns at once
+            if self._pipe is not self._told:
+                self._note(f"The engine's process stopped: {self._pipe.dead.reason}. It was started again.")
         try:
             self._pipe = ChildPipe(self._command, self._log(), self._on_note, self._grace_s)
         except OSError as error:

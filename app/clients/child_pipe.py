@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,16 @@ class Death:
 
     reason: str
     """A clause: how it ended, and its log's last line."""
+
+
+@dataclass(frozen=True)
+class Silence:
+    """How long a process that has orders may say nothing, in seconds."""
+
+    loading: float = 900.0
+    """Until its first answer: a large model is hashed and packed meanwhile."""
+    answering: float = 120.0
+    """A pass takes well under a second, even on a machine that is short of memory not so long."""
 
 
 Answer = dict[str, Any] | Death
@@ -67,6 +78,8 @@ class ChildPipe:
                 env=environment,
                 start_new_session=True,  # ctrl-C in the terminal is the front end's business
             )
+        self._heard_at = time.monotonic()
+        self._has_answered = False
         self._threads = [
             threading.Thread(target=self._read, args=(self._process.stdout,), name="engine answers", daemon=True),
             threading.Thread(target=self._write, args=(self._process.stdin,), name="engine orders", daemon=True),
@@ -79,15 +92,23 @@ class ChildPipe:
         """How it ended; None while it runs."""
         return self._death
 
+    def left_s(self, silence: "Silence") -> float:
+        """How much longer it may say nothing, whoever asked; 0 and less: too long already."""
+        limit = silence.answering if self._has_answered else silence.loading
+        return self._heard_at + limit - time.monotonic()
+
     def begin(self, number: int, order: dict[str, Any], sink: Sink) -> None:
         """Send an order; `sink` hears every answer to it."""
         with self._lock:
             death = self._death
             if death is None:
+                alone = not self._sinks  # it had nothing to say until now
                 self._sinks[number] = sink
         if death is not None:
             sink(death)
         else:
+            if alone:
+                self._heard_at = time.monotonic()
             self._send({"id": number, **order})
 
     def cancel(self, number: int) -> None:
@@ -140,11 +161,12 @@ class ChildPipe:
         """Pass one answer on; False when it is none."""
         try:
             answer = json.loads(line) if line.endswith(b"\n") else None
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
         if not isinstance(answer, dict):
             # A line that was cut by the end of the process is no fault of what it says; `_reason` tells.
             return len(line) < MOST_LINE_BYTES and not line.endswith(b"\n")
+        self._heard_at = time.monotonic()
         if isinstance(note := answer.get("note"), str):
             self._on_note(note)
             return True
@@ -154,6 +176,7 @@ class ChildPipe:
         with self._lock:
             last = not _LAST_WORDS.isdisjoint(answer)
             sink = self._sinks.pop(number, None) if last else self._sinks.get(number)
+        self._has_answered = True
         if sink is not None:
             sink(answer)
         return sink is not None

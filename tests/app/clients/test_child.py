@@ -17,6 +17,7 @@ from typing import Any, cast
 import pytest
 
 from app.clients.child import KEPT_LOGS, ChildClient
+from app.clients.child_pipe import Silence
 from app.clients.in_process import InProcessClient, native_client
 from app.engine_client import EngineClient, TokenCounts
 from app.errors import AppError, EngineUnreachableError, FileTooLongError, MemoryLimitError, ModelError
@@ -39,10 +40,10 @@ def child(*, grace_s: float = PATIENCE_S, on_note: Callable[[str], None] = lambd
     return ChildClient(None, 0, command=OBEDIENT, grace_s=grace_s, on_note=on_note)
 
 
-def speaking(code: str, *, grace_s: float = SHORT_S) -> ChildClient:
+def speaking(code: str, *, grace_s: float = SHORT_S, **options: Any) -> ChildClient:
     """A child that runs this Python; `order` is the first line it was sent."""
     program = f"import os, sys, time\norder = sys.stdin.readline()\n{code}"
-    return ChildClient(None, 0, command=[sys.executable, "-c", program], grace_s=grace_s)
+    return ChildClient(None, 0, command=[sys.executable, "-c", program], grace_s=grace_s, **options)
 
 
 @pytest.fixture(params=["in process", "child"])
@@ -162,6 +163,53 @@ def test_a_crash_between_edits_is_mended_once_and_told(order: str) -> None:
     assert len(told) == 1
     assert ("SIGKILL" if order == "kill 9" else "exit status 3") in told[0]
     assert [note for note in notes if "Loading" in note] == ["Loading the model."] * 3
+
+
+def test_an_end_while_nothing_was_asked_is_told_at_the_next_order_and_once() -> None:
+    notes: list[str] = []
+
+    async def work() -> None:
+        async with opened(child(on_note=notes.append)) as client:
+            assert await client.count(ask()) == TokenCounts(11, 7)
+            pipe = cast(Any, client)._pipe
+            pipe._process.kill()
+            await asyncio.to_thread(pipe._threads[0].join)
+            assert await client.count(ask()) == TokenCounts(11, 7)
+            assert await client.count(ask()) == TokenCounts(11, 7)
+
+    asyncio.run(work())
+    assert [note for note in notes if "stopped" in note] == [
+        "The engine's process stopped: it was ended by SIGKILL. It was started again."
+    ]
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_child_that_hangs_is_ended_without_being_asked(answers: bool) -> None:
+    notes: list[str] = []
+    said = "print('{\"id\": %d, \"event\": {}}' % json.loads(order)['id'], flush=True)" if answers else ""
+    client = speaking(f"import json; {said}\ntime.sleep({PATIENCE_S})", on_note=notes.append, silence=Silence(0, 0))
+
+    async def work() -> None:
+        async with opened(client):
+            with pytest.raises(EngineUnreachableError, match="it hung"):
+                async with aclosing(client._answers({"do": "complete"}, CancelFlag())) as heard:
+                    async for _ in heard:
+                        pass
+
+    asyncio.run(work())
+    # It is started once more, but not when it had begun to answer.
+    assert len([note for note in notes if "it hung" in note]) == (0 if answers else 1)
+
+
+def test_a_time_that_passed_while_we_were_stopped_ourselves_ends_no_child() -> None:
+    async def work() -> None:
+        silence = Silence(loading=0, answering=0)  # over before it is looked at
+        async with opened(ChildClient(None, 0, command=OBEDIENT, grace_s=PATIENCE_S, silence=silence)) as client:
+            assert await client.count(ask()) == TokenCounts(11, 7)
+            assert isinstance((await collected(client, ask("say 3")))[-1], Finished)
+            assert (await client.describe()).notes == ("a note",)
+
+    asyncio.run(work())
 
 
 def test_a_crash_in_the_middle_is_an_error_with_its_reason_and_no_second_answer() -> None:
