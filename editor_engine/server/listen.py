@@ -61,7 +61,10 @@ def require_private(folder: Path) -> None:
         raise ListenError(f"The folder {folder} belongs to another user, who could take the socket away.")
     mode = stat.S_IMODE(found.st_mode)
     if mode & 0o077:
-        raise ListenError(f"The folder {folder} is open to other users (mode {mode:04o}); make it 0700: chmod 700.")
+        way = "name a --socket in a folder that is yours alone"
+        if not mode & stat.S_ISVTX:  # /tmp and its like are there for everybody
+            way = f"close it (chmod 700 {folder}), or {way}"
+        raise ListenError(f"The folder {folder} is open to other users (mode {mode:04o}); {way}.")
 
 
 @contextlib.contextmanager

@@ -32,7 +32,15 @@ def test_the_socket_and_its_folder_are_ours_alone(place: Path) -> None:
     assert list(place.parent.iterdir()) == []
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o770, 0o750, 0o711, 0o704, 0o1777])
+def test_nobody_is_told_to_close_the_folder_that_all_share(place: Path) -> None:
+    place.parent.mkdir()
+    place.parent.chmod(0o1777)
+    with pytest.raises(ListenError, match="mode 1777") as caught, listening(ServeOptions(socket=place)):
+        pass
+    assert "chmod" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o750, 0o711, 0o704])
 def test_a_folder_open_to_others_is_refused(place: Path, mode: int) -> None:
     place.parent.mkdir()
     place.parent.chmod(mode)
