@@ -50,6 +50,7 @@ def ui(
     tell_textual(look, os.environ)
     # Deferred: textual costs 0.3 s that no other command must pay, and reads what it is told when it is imported.
     from app.tui.app import RedraftApp, UiOptions
+    from app.watch_jobs import command_options
 
     def connect(chosen: str | None) -> "EngineClient":
         from app.clients.choose import choose
@@ -64,13 +65,16 @@ def ui(
             on_note=lambda note: app.engine_note(note),
         )
 
-    def watch_engine(chosen: str | None) -> tuple[str, ...]:
-        local = settings.engine_url is None  # else a watch asks the engine that the settings name
-        here = (
-            (("--engine", engine), ("--model", model)) if chosen is None else (("--model", chosen if local else None),)
+    def watch_options(chosen: str | None) -> tuple[str, ...]:
+        # Where the settings name an engine, a watch asks that one, not the model that was picked here.
+        picked = chosen if settings.engine_url is None else None
+        return command_options(
+            engine=engine if chosen is None else None,
+            model=model if chosen is None else picked,
+            threads=threads,
+            strict=strict,
+            no_draft=no_draft,
         )
-        given = (*here, ("--threads", None if threads is None else str(threads)))
-        return tuple(word for name, value in given if value is not None for word in (name, value))
 
     options = UiOptions(
         file=file,
@@ -79,7 +83,7 @@ def ui(
         strict=settings.strict if strict is None else strict,
         keys=dict(settings.keys),
         theme=look.theme,
-        watch_engine=watch_engine,
+        watch_options=watch_options,
     )
     app = RedraftApp(options, connect)
     app.run(mouse=look.mouse and not no_mouse)

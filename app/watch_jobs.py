@@ -26,8 +26,8 @@ class WatchOrder:
     """A folder or a file."""
     instruction: str
     """Of every saved file; empty: only comments in them are obeyed."""
-    engine: tuple[str, ...] = ()
-    """Options of the command line that lead to its engine."""
+    options: tuple[str, ...] = ()
+    """Of the command line, such as those that lead to its engine."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,16 @@ class Said:
 
     sentence: str
     failed: bool = False
+
+
+def command_options(
+    *, engine: str | None, model: str | None, threads: int | None, strict: bool | None, no_draft: bool | None
+) -> tuple[str, ...]:
+    """What was given on our command line, for that of a watch."""
+    named = (("--engine", engine), ("--model", model), ("--threads", threads))
+    flags = (("--strict", strict), ("--no-draft", no_draft))
+    words = [word for name, value in named if value is not None for word in (name, str(value))]
+    return (*words, *(name for name, given in flags if given))
 
 
 async def run_watch(
@@ -50,7 +60,7 @@ async def run_watch(
     Raises InterruptedByUserError where someone else stopped it, StateError where it could not run.
     """
     instruction = ["-i", order.instruction] if order.instruction.strip() else []
-    words = [*command, *instruction, *order.engine, "--", order.path]
+    words = [*command, *instruction, *order.options, "--", order.path]
     async for line in json_lines(words, what="The watch", failure=StateError, on_start=on_start):
         said = _said(line)
         if said is not None:

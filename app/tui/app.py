@@ -43,8 +43,8 @@ class UiOptions:
     """Action id to keys, as in the settings."""
     theme: str = "redraft-dark"
     """Name of a theme."""
-    watch_engine: Callable[[str | None], tuple[str, ...]] = lambda model: ()
-    """Options of the command line that lead a watch to the engine of this model; None is that of the start."""
+    watch_options: Callable[[str | None], tuple[str, ...]] = lambda model: ()
+    """Options of the command line for a watch with this model; None is that of the start."""
 
 
 class RedraftApp(ScreenActions):
@@ -106,8 +106,8 @@ class RedraftApp(ScreenActions):
         self.run_worker(old.close(), group="closing", exit_on_error=False)
         self.workspace.engine_replaced()
 
-    def watch_engine(self) -> tuple[str, ...]:
-        return self.options.watch_engine(self._model)
+    def watch_options(self) -> tuple[str, ...]:
+        return self.options.watch_options(self._model)
 
     def engine_note(self, sentence: str) -> None:
         """What the engine says beside its answers. Safe from any thread."""

@@ -188,12 +188,12 @@ class ScreenActions(Shell):
 
     # --- watches ------------------------------------------------------------------------------------------------------
 
-    def watch_engine(self) -> tuple[str, ...]:
-        """Options of the command line that lead a watch to the engine that is used here; the app knows them."""
+    def watch_options(self) -> tuple[str, ...]:
+        """Options of the command line that make a watch edit as it is done here; the app knows them."""
         raise NotImplementedError
 
     def action_watches(self) -> None:
-        self.push_screen(WatchesScreen(self.watches, self.watch_engine()))
+        self.push_screen(WatchesScreen(self.watches, self.watch_options()))
 
     def look_at_watches(self) -> None:
         """See what watches do, and what waits."""

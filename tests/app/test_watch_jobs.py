@@ -14,7 +14,8 @@ from app.editing.proposals import ProposalStore
 from app.errors import InterruptedByUserError, StateError
 from app.paths import proposals_dir
 from app.watch.presence import running_watches, stop_watch
-from app.watch_jobs import Said, WatchOrder, run_watch
+from app.watch_command import watch
+from app.watch_jobs import Said, WatchOrder, command_options, run_watch
 from tests.support.headless_edit import assert_sentence
 from tests.support.watch_program import PROGRAM
 
@@ -73,6 +74,14 @@ def test_what_is_ordered_is_what_is_run(tmp_path: Path, order: WatchOrder, argum
         said(script(tmp_path, text), order)
 
 
+def test_options_of_ours_are_those_of_a_watch() -> None:
+    given = command_options(engine="http://h:1", model="m", threads=0, strict=True, no_draft=True)
+    assert given == ("--engine", "http://h:1", "--model", "m", "--threads", "0", "--strict", "--no-draft")
+    known = {name for parameter in watch.params for name in parameter.opts}
+    assert {word for word in given if word.startswith("--")} < known
+    assert command_options(engine=None, model=None, threads=None, strict=None, no_draft=None) == ()
+
+
 @pytest.mark.parametrize("text", ["", "sys.exit(3)", "print('no json')"])
 def test_a_watch_that_ends_without_an_answer_is_said(tmp_path: Path, text: str) -> None:
     with pytest.raises(StateError, match="The watch ended without an answer") as caught:
@@ -91,7 +100,7 @@ def test_a_real_watch_proposes_and_ends_when_told_by_us_or_by_another(tmp_path: 
         assert (await heard.get()).sentence.startswith("Watching ")
         (tmp_path / "a.py").write_text("x = 1\n# redraft: say hello\n")
         assert (await heard.get()).sentence.endswith("a.py: 1 hunk to review.")
-        assert [watch.pid for watch in running_watches()] == pids
+        assert [found.pid for found in running_watches()] == pids
         if by_us:
             job.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -120,9 +129,9 @@ asyncio.run(run_watch(order, pids.append, lambda said: print(pids[0], flush=True
     with subprocess.Popen([sys.executable, "-c", starter], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         pid = json.loads(process.stdout.readline())
-        watch = os.pidfd_open(pid)
+        handle = os.pidfd_open(pid)
         process.kill()
         process.wait(timeout=30)
-        assert select.select([watch], [], [], 30)[0], "the watch lives on"
-        os.close(watch)
+        assert select.select([handle], [], [], 30)[0], "the watch lives on"
+        os.close(handle)
     assert running_watches() == []

@@ -47,11 +47,11 @@ class WatchesScreen(ModalScreen[None]):
         Binding("d", "let_go", "Let go"),
     ]
 
-    def __init__(self, worker: WatchWorker, engine: Sequence[str]) -> None:
-        """`engine`: options of the command line that lead a watch to the engine that is used here."""
+    def __init__(self, worker: WatchWorker, options: Sequence[str]) -> None:
+        """`options`: of the command line, for a watch that is started here."""
         super().__init__()
         self._worker = worker
-        self._engine = tuple(engine)
+        self._options = tuple(options)
         self._board = Board()
         self._rows: list[tuple[str, Text]] = []
 
@@ -123,11 +123,11 @@ class WatchesScreen(ModalScreen[None]):
     def _ask_instruction(self, path: str | None) -> None:
         if path is None or not path.strip():
             return
-        title = "What to do with every saved file; left empty, only comments such as `# redraft: add types` are obeyed"
+        title = "What to do with every saved file; empty: only what `redraft:` comments in it say"
         self.app.push_screen(Ask(title), lambda said: None if said is None else self._start(path, said))
 
     def _start(self, path: str, instruction: str) -> None:
-        self._worker.start(WatchOrder(os.path.expanduser(path.strip()), instruction, self._engine))
+        self._worker.start(WatchOrder(os.path.expanduser(path.strip()), instruction, self._options))
         self.note("The watch begins; it ends with this program.")
         self._show()
 
@@ -213,7 +213,8 @@ def _watch_key(pid: int | None) -> str:
 def _watch_row(watch: RunningWatch, own: OwnWatch | None) -> Text:
     queued = watch.status.queued
     more = f" and {len(queued) - _QUEUE_SHOWN} more" if len(queued) > _QUEUE_SHOWN else ""
-    hints = [status_sentence(watch.status)]
+    status = status_sentence(watch.status)
+    hints = [] if status == watch.status.state else [status]
     if queued:
         hints.append(f"next {_names(queued[:_QUEUE_SHOWN])}{more}")
     is_own = own is not None and own.pid == watch.pid
