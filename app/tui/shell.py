@@ -29,10 +29,19 @@ class Shell(App[None]):
             self.register_theme(theme)
         self.keys: dict[str, str] = {}
         """The user's own keys: action id to keys."""
+        self._hint = ""
 
     def tell(self, sentence: str, severity: Literal["information", "warning", "error"] = "information") -> None:
         """Say one sentence."""
         self.notify(visible(sentence), severity=severity, markup=False)
+
+    def hint(self, sentence: str) -> None:
+        """Say what a key did or could not do, in place of the last such sentence: several hide a small screen."""
+        for note in list(self._notifications):
+            if note.message == self._hint:
+                self._unnotify(note)
+        self._hint = visible(sentence)
+        self.tell(sentence)
 
     def copy(self, text: str) -> Copied:
         """Put a text on the clipboard, as far as the terminal allows it, and into a file. Raises AppErrors."""

@@ -37,6 +37,10 @@ class DiffExports(DiffCanvas):
         """Say one sentence."""
         self.ui.tell(sentence, severity)
 
+    def hint(self, sentence: str) -> None:
+        """Say what a key did or could not do."""
+        self.ui.hint(sentence)
+
     def ready(self) -> bool:
         """True while there are hunks to decide about; says so otherwise."""
         raise NotImplementedError
@@ -57,11 +61,12 @@ class DiffExports(DiffCanvas):
         if found is not None:
             self.go_to(found)
         elif self.wanted:
-            self.tell(f"{self.wanted} is in none of the lines shown.")
+            self.hint(f"{self.wanted} is in none of the lines shown.")
 
     def action_preview(self) -> None:
         if self.ready():
-            title = f"{shown(self.reviewed.document.name)} with {len(self.reviewed.accepted)} accepted hunks"
+            count = len(self.reviewed.accepted)
+            title = f"{shown(self.reviewed.document.name)} with {count} accepted hunk{'s' * (count != 1)}"
             self.app.push_screen(PreviewScreen(self.reviewed, title))
 
     # --- taking it elsewhere ------------------------------------------------------------------------------------------

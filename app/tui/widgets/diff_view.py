@@ -177,7 +177,7 @@ class DiffView(DiffExports):
     def ready(self) -> bool:
         """True while there are hunks to decide about; says so otherwise."""
         if self.review is None or not self.review.items or (self._live is not None and self._sentence):
-            self.tell("There is no hunk to decide yet.")
+            self.hint("There is no hunk to decide yet.")
             return False
         return True
 
@@ -235,7 +235,7 @@ class DiffView(DiffExports):
         elif row is not None and row.position >= 0 and row.kind in "+-":
             self._toggle_line(row)
         else:
-            self.tell("No line is changed here; v ends choosing lines.")
+            self.hint("No line is changed here; v ends choosing lines.")
         self._following = False
 
     def _toggle_line(self, row: Row) -> None:
@@ -254,15 +254,15 @@ class DiffView(DiffExports):
             if self.picking and (row is None or row.kind not in "+-"):
                 self.go_to_change(self.current_hunk())
             if self.picking:
-                self.tell("Choose lines with space; v when done.")
+                self.hint("Choose lines with space; v when done.")
 
     def action_undo_decision(self) -> None:
-        if not self._step(Review.undo):
-            self.tell("There is no decision to take back.")
+        if self.ready() and not self._step(Review.undo):
+            self.hint("There is no decision to take back.")
 
     def action_redo_decision(self) -> None:
-        if not self._step(Review.redo):
-            self.tell("There is no decision to make again.")
+        if self.ready() and not self._step(Review.redo):
+            self.hint("There is no decision to make again.")
 
     def action_accept_rest(self) -> None:
         if not self.ready():
@@ -280,7 +280,7 @@ class DiffView(DiffExports):
     def action_split_hunk(self) -> None:
         index = self.current_hunk()
         if self.ready() and not self._step(lambda review: review.split(index), stay=index):
-            self.tell("The hunk is one change; v chooses single lines.")
+            self.hint("The hunk is one change; v chooses single lines.")
 
     @property
     def _warnings(self) -> tuple[CheckWarning, ...]:
@@ -295,9 +295,9 @@ class DiffView(DiffExports):
         mendable.sort(key=lambda warning: here not in touched(self.reviewed, warning))
         for warning in mendable:
             if self._step(lambda review, warning=warning: mend(review, warning)):  # type: ignore[misc]
-                self.tell(f"Done: {MENDABLE[warning.code]}. u takes it back.")
+                self.hint(f"Done: {MENDABLE[warning.code]}. u takes it back.")
                 return
-        self.tell("No warning here can be mended.")
+        self.hint("No warning here can be mended.")
 
     # --- other text ---------------------------------------------------------------------------------------------------
 
@@ -325,8 +325,10 @@ class DiffView(DiffExports):
             self._step(lambda review: review.edit(index, lines), stay=index)
 
     def action_redo_hunk(self) -> None:
-        if not self.ready() or self._live is not None or self._plan is None:
-            self.tell("A hunk can be done anew when the reply is whole.")
+        if not self.ready():
+            return
+        if self._live is not None or self._plan is None:
+            self.hint("A hunk can be done anew when the reply is whole.")
             return
         index = self.current_hunk()
         hunk = self.reviewed.item(index).hunk
@@ -340,7 +342,7 @@ class DiffView(DiffExports):
 
     def action_continue_reply(self) -> None:
         if self._live is None or not self._sentence:
-            self.tell("There is no reply that was cut.")
+            self.hint("There is no reply that was cut.")
         else:
             self.post_message(ContinueReply())
 
