@@ -6,7 +6,6 @@ The watch is `app/watch/watcher.py`. Invariant: with `--json` stdout carries JSO
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -106,6 +105,7 @@ async def _run(
     from app.paths import journal_dir, proposals_dir
     from app.watch.events import StatusChanged
     from app.watch.notify import Notifier
+    from app.watch.overdue import ended_by_signals
     from app.watch.presence import present
     from app.watch.watcher import Watcher
 
@@ -121,12 +121,11 @@ async def _run(
 
         watcher = Watcher(options, client, ProposalStore(proposals_dir()), Journal(journal_dir()), listen)
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, watcher.stop)
         if until_eof:
             _stop_at_eof(loop, watcher.stop)
         try:
-            return await watcher.run()
+            with ended_by_signals(loop, watcher.stop):
+                return await watcher.run()
         finally:
             if notifier is not None:
                 await notifier.close()

@@ -38,13 +38,15 @@ class WarmStart:
 
     async def use(self, sha256: str) -> None:
         """Wait until the engine is free: a file in this state is read to its end, any other is given up."""
-        if self._task is None:
+        task = self._task
+        if task is None:
             return
         if self._sha256 != sha256:
             self._cancel.set()
-        await asyncio.wait([self._task])
-        self._task.result()
-        self._task = None
+        await asyncio.wait([task])
+        task.result()
+        if self._task is task:  # a job and the end of the watch may both wait for it
+            self._task = None
 
     def cancel(self) -> None:
         """Give up what is being read."""
