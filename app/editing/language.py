@@ -88,7 +88,7 @@ _TABLE: dict[str, tuple[str, CommentStyle, str | None, str]] = {
     "ini": ("ini", CommentStyle((";", "#")), None, ".ini .cfg .conf .editorconfig .gitconfig"),
     "json": ("json", CommentStyle(("//",), (("/*", "*/"),)), "json", ".json .jsonc .webmanifest"),
     "xml": ("xml", _XML, "xml", ".xml .xsd .xsl .xslt .svg .plist .csproj .pom"),
-    "html": ("html", CommentStyle((), (("<!--", "-->"), ("{#", "#}"), ("/*", "*/"))), "html", ".html .htm .xhtml"),
+    "html": ("html", CommentStyle(("//",), (("<!--", "-->"), ("{#", "#}"), ("/*", "*/"))), "html", ".html .htm .xhtml"),
     "vue": ("vue", CommentStyle(("//",), (("<!--", "-->"), ("/*", "*/"))), None, ".vue .svelte"),
     "css": ("css", CommentStyle((), (("/*", "*/"),)), "css", ".css"),
     "scss": ("scss", _C, None, ".scss .less .sass"),

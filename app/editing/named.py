@@ -14,13 +14,14 @@ from app.editing.symbols import Symbol, find_symbols
 _NAME = re.compile(r"[^\W\d][\w$]*")
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _CODE_LIKE = re.compile(r"\w_\w|[a-z0-9][A-Z]|^_|\d")
-_CALLED = re.compile(r"([^\W\d][\w$]*)\(")
 _CLOSER = re.compile(r"\W*(?:end\w*|fi|done|esac)?\W*$")
 _DEFINES = re.compile(
     r"(?:\b(?:def|defp?|fn|fun|func|function|sub|proc|procedure|method|class|struct|enum|union|interface|trait|impl|"
     r"module|namespace|type|record|object|protocol|macro|const|let|var|val|static)\b[^=(]*?|^\s*(?:[\w<>\[\]:*&,]+\s+)*)"
     r"([^\W\d][\w$]*)\s*(?:[(<:={]|$)"
 )
+_LONGEST_DEFINING = 500
+"""Characters of a line that may define something: the search takes time by the square of that and worse."""
 
 
 def words_of(text: str) -> set[str]:
@@ -32,7 +33,9 @@ def code_words(instruction: str) -> set[str]:
     """Words that are meant as code: quoted with backticks, called, or spelled like no word of prose."""
     quoted = {word for span in _QUOTED.findall(instruction) for word in _NAME.findall(span)}
     spelled = {word for word in words_of(instruction) if _CODE_LIKE.search(word)}
-    return quoted | spelled | set(_CALLED.findall(instruction))
+    # Looked at behind each word: an expression with the bracket in it tries every letter of a long word as a start.
+    called = {word[0] for word in _NAME.finditer(instruction) if instruction.startswith("(", word.end())}
+    return quoted | spelled | called
 
 
 def symbols_of(lines: Sequence[str], language: Language, instruction: str) -> tuple[Symbol, ...]:
@@ -79,7 +82,7 @@ def _indented_blocks(lines: Sequence[str], words: set[str]) -> tuple[Symbol, ...
     """Definitions by their look: a line that defines a word, and what is indented below it."""
     blocks = []
     for at, line in enumerate(lines):
-        match = _DEFINES.search(line)
+        match = _DEFINES.search(line) if len(line) <= _LONGEST_DEFINING else None
         if match is None or match[1] not in words:
             continue
         depth = indent(line)

@@ -75,24 +75,40 @@ def _parsed(text: _Text, lines: Sequence[str], language: Language) -> list[tuple
     if tree is None:
         return None
     regions: list[tuple[int, int]] = []
+    place = _Places(text, lines)
     stack = [tree.root_node]
     while stack:
         node = stack.pop()
         # `marginalia` is SQL's block comment; Markdown's comments are blocks of HTML.
         if "comment" in node.type.lower() or node.type in ("marginalia", "html_block"):
-            start, end = (_offset(text, lines, *point) for point in (node.start_point, node.end_point))
-            regions.append((start, end))
+            regions.append((place.offset(*node.start_point), place.offset(*node.end_point)))
         else:
-            stack.extend(node.children)
+            stack.extend(reversed(node.children))  # in the order of the text, which `_Places` is quick in
     return regions
 
 
-def _offset(text: _Text, lines: Sequence[str], row: int, column: int) -> int:
-    """Offset in characters of a place that tree-sitter counts in rows and UTF-8 bytes."""
-    if row >= len(lines):
-        return len(text.whole)
-    before = lines[row].encode("utf-8", "surrogatepass")[:column].decode("utf-8", "surrogatepass")
-    return text.starts[row] + len(before)
+class _Places:
+    """Offsets in characters of places that tree-sitter counts in rows and UTF-8 bytes."""
+
+    def __init__(self, text: _Text, lines: Sequence[str]) -> None:
+        self._text = text
+        self._lines = lines
+        self._row = -1
+        self._bytes = b""
+        self._at = (0, 0)
+        """(byte, character) of this row that was asked for last: a minified file is one row with all the comments."""
+
+    def offset(self, row: int, column: int) -> int:
+        """Of a place in any row, quick where places of one row come in order."""
+        if row >= len(self._lines):
+            return len(self._text.whole)
+        if row != self._row:
+            self._row, self._at = row, (0, 0)
+            self._bytes = self._lines[row].encode("utf-8", "surrogatepass")
+        byte, character = self._at if self._at[0] <= column else (0, 0)
+        character += len(self._bytes[byte:column].decode("utf-8", "surrogatepass"))
+        self._at = (min(column, len(self._bytes)), character)
+        return self._text.starts[row] + character
 
 
 def _lexed(text: _Text, language: Language) -> list[tuple[int, int]] | None:

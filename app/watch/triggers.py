@@ -10,6 +10,7 @@ has none.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -64,10 +65,12 @@ def find_triggers(lines: Sequence[str], language: Language) -> Triggered:
     for comments, _ in reversed(found):
         for comment in reversed(comments):
             _take_out(kept, comment)
+    rest = tuple(sorted(kept.items()))
+    code = [(line, text.strip()) for line, text in rest if text.strip()]
     triggers = [
-        Trigger(comments[0].first + 1, instruction, _place(kept, comments[-1].last)) for comments, instruction in found
+        Trigger(comments[0].first + 1, " ".join(said), _place(code, comments[-1].last)) for comments, said in found
     ]
-    return Triggered(tuple(triggers), tuple(sorted(kept.items())))
+    return Triggered(tuple(triggers), rest)
 
 
 def instruction_of(triggers: Sequence[Trigger], standing: str | None) -> str:
@@ -84,19 +87,20 @@ def _placed(trigger: Trigger) -> str:
     return render("watch_place", instruction=trigger.instruction, place=trigger.place[:_MOST_QUOTED])
 
 
-def _groups(lines: Sequence[str], comments: Sequence[Comment]) -> list[tuple[list[Comment], str]]:
-    """Each trigger's comments, the first with the mark, and what they say together."""
-    groups: list[tuple[list[Comment], str]] = []
+def _groups(lines: Sequence[str], comments: Sequence[Comment]) -> list[tuple[list[Comment], list[str]]]:
+    """Each trigger's comments, the first with the mark, and what each of them says."""
+    groups: list[tuple[list[Comment], list[str]]] = []
     open_group = False
     for comment in comments:
         said = _said(comment)
         if said is not None:
             if said:
-                groups.append(([comment], said))
+                groups.append(([comment], [said]))
             open_group = bool(said) and not comment.block
         elif open_group and _continues(lines, groups[-1][0], comment):
-            group, text = groups[-1]
-            groups[-1] = ([*group, comment], f"{text} {comment.text.strip()}")
+            group, told = groups[-1]
+            group.append(comment)
+            told.append(comment.text.strip())
         else:
             open_group = False
     return groups
@@ -145,5 +149,7 @@ def _take_out(kept: dict[int, str], comment: Comment) -> None:
         kept[comment.first] = rest
 
 
-def _place(kept: dict[int, str], line: int) -> str:
-    return next((text.strip() for at, text in sorted(kept.items()) if at >= line and text.strip()), "")
+def _place(code: Sequence[tuple[int, str]], line: int) -> str:
+    """The first of the lines that are not blank, from `line` on; empty behind the last."""
+    at = bisect_left(code, (line, ""))
+    return code[at][1] if at < len(code) else ""

@@ -41,6 +41,24 @@ CASES = [
     ),
     ("a.css", "a { color: red; /* redraft: q */ }\n", [(1, "q", "a { color: red; }")], "a { color: red; }\n"),
     ("a.html", "<p>a</p><!-- redraft: q -->\n", [(1, "q", "<p>a</p>")], "<p>a</p>\n"),
+    (
+        "a.html",
+        "<p>// redraft: no</p>\n<script>\n// redraft: s\nlet a = '// redraft: no'; /* redraft: b */\n</script>\n"
+        '<a href="//redraft: no">\n<style>/* redraft: c */ p {}</style>\n',
+        [
+            (3, "s", "let a = '// redraft: no';"),
+            (4, "b", "let a = '// redraft: no';"),
+            (7, "c", "<style> p {}</style>"),
+        ],
+        "<p>// redraft: no</p>\n<script>\nlet a = '// redraft: no';\n</script>\n"
+        '<a href="//redraft: no">\n<style> p {}</style>\n',
+    ),
+    (
+        "a.js",
+        "a = 'é'; /* redraft: é */ b = 'ü'; /* no */ c = '€'; /* redraft: ü */ d\n",
+        [(1, "é", "a = 'é'; b = 'ü'; /* no */ c = '€'; d"), (1, "ü", "a = 'é'; b = 'ü'; /* no */ c = '€'; d")],
+        "a = 'é'; b = 'ü'; /* no */ c = '€'; d\n",
+    ),
     ("a.xml", "<a><!-- redraft: q --></a>\n", [(1, "q", "<a></a>")], "<a></a>\n"),
     (
         "a.md",
@@ -106,7 +124,13 @@ def test_a_comment_on_a_line_of_its_own_is_found_in_every_language(name: str) ->
 
 
 _NOT_THEIRS = {
-    *(("html", "{#"), ("html", "/*"), ("vue", "//"), ("vue", "/*")),  # only inside of templates, scripts and styles
+    *(
+        ("html", "//"),
+        ("html", "{#"),
+        ("html", "/*"),
+        ("vue", "//"),
+        ("vue", "/*"),
+    ),  # only inside of templates, scripts and styles
     *(("sql", "#"), ("ada", "/*"), ("assembly", "@"), ("batch", "::"), ("zig", "/*")),
 }
 """Markers that the language's table has for other dialects or other places, and its parser does not know here."""
@@ -162,3 +186,20 @@ def test_comments_are_in_order_and_apart(lines: list[str], language: Language) -
     assert all(one[1] <= other[0] for one, other in pairwise(places))
     markers = (*language.comments.line, *(opening for opening, _ in language.comments.block))
     assert all(lines[comment.first][comment.start :].startswith(markers) for comment in comments)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "count"),
+    [
+        ("a.py", [line for at in range(10_000) for line in (f"# redraft: do {at}", f"a{at} = 1")], 10_000),
+        ("a.py", ["# redraft: do", *["#   more"] * 60_000, "a0 = 1"], 1),
+        ("a.js", ["é; /* redraft: do */" * 20_000, "a0 = 1"], 20_000),
+        ("a.js", ["/**/" * 20_000, "// redraft: do", "a0 = 1"], 1),
+    ],
+    ids=["many", "long", "one row", "others"],
+)
+def test_a_file_of_nothing_but_comments_takes_no_square_of_its_size(name: str, lines: list[str], count: int) -> None:
+    """A search that did would be minutes of the test's own time."""
+    found = find_triggers(lines, language_named({"a.py": "python", "a.js": "javascript"}[name]))
+    assert len(found.triggers) == count
+    assert found.kept[-1][1].startswith("a")
