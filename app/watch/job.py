@@ -19,7 +19,7 @@ from app.editing.language import detect_language
 from app.editing.pipeline import EditOrder, Proposal, plan_edit, run_edit
 from app.editing.result import Result, matched_result
 from app.engine_client import EngineClient
-from app.errors import NotAFileError
+from app.errors import FileUndecodableError, NotAFileError
 from app.paths import shown
 from app.watch.triggers import Triggered, find_triggers, instruction_of, may_have_triggers
 from editor_engine.events import Stats
@@ -65,7 +65,12 @@ class Edited:
 
 def open_saved(path: str) -> Document:
     """The file at a path without links. Raises FileError; NotAFileError where a link has taken its place."""
-    document = open_document(path)
+    try:
+        document = open_document(path)
+    except FileUndecodableError as error:  # its sentence names an option that a watch does not have
+        raise FileUndecodableError(
+            f"{shown(path)} is in no encoding that a watch can tell; `redraft edit` has --encoding for it."
+        ) from error
     if os.fspath(document.target or "") != path:
         raise NotAFileError(f"{shown(path)} leads elsewhere now; links are not followed.")
     return document

@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from app.editing.document import resolve
-from app.errors import FileMissingError
+from app.errors import FileMissingError, NotAFileError
+from app.paths import shown
 from app.watch.ignore import GITIGNORE, Ignore
 from app.watch.inotify import FolderEvent, InotifySource, WatchLimitError, What
 from app.watch.tree import Kind, Tree, root_missing
@@ -268,9 +269,13 @@ def _sorted_out(paths: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
     """(folders, files by their folder), links resolved, each once."""
     folders: list[str] = []
     files: dict[str, list[str]] = {}
+    if "" in paths:  # an unset variable in a script; the system would take it for the current folder
+        raise FileMissingError("A file or folder to watch has an empty name.")
     for path in dict.fromkeys(str(resolve(path)) for path in paths):
         if os.path.isdir(path):
             folders.append(path)
+        elif not os.path.isfile(path):
+            raise NotAFileError(f"{shown(path)} is neither a file nor a folder.")
         else:
             files.setdefault(os.path.dirname(path), []).append(os.path.basename(path))
     return folders, files

@@ -19,6 +19,8 @@ from app.watch.ignore import MOST_BYTES, Ignore
 _FOLDER = b"/"
 _UNKNOWN = b""
 _WORD = (1 << 64) - 1
+_SIZE = struct.Struct("<Q")
+"""The first word of a signature."""
 _CONTENT = 24
 """Bytes of a signature that tell of content: size, time of the last write, identity. The last 8 are ctime."""
 
@@ -86,9 +88,15 @@ class Tree:
         return self._only is not None
 
     def all_files(self) -> Iterator[list[str]]:
-        """Every file that may be edited, folder by folder."""
+        """Every file that may be edited, folder by folder; what was named comes in any size, for a word about it."""
         for folder, names in self._folders.items():
-            yield [os.path.join(folder, name) for name, value in names.items() if value and value != _FOLDER]
+            yield [
+                os.path.join(folder, name)
+                for name, value in names.items()
+                if value
+                and value != _FOLDER
+                and (self._only is not None or _may_be_edited(_SIZE.unpack_from(value)[0]))
+            ]
 
     def content(self, folder: str, name: str) -> bytes:
         """What a file's size, time of last write and identity were when it was last seen; empty for anything else."""
@@ -130,7 +138,7 @@ class Tree:
             names[name] = _FOLDER
             return Seen(Kind.FOLDER, before != _FOLDER)
         signature = names[name] = _signature(found)
-        kind = Kind.FILE if 0 < found.st_size <= MOST_BYTES else Kind.OTHER
+        kind = Kind.FILE if _may_be_edited(found.st_size) else Kind.OTHER
         return Seen(kind, (before or _UNKNOWN)[:_CONTENT] != signature[:_CONTENT])
 
     def doubt(self, path: str) -> None:
@@ -231,7 +239,7 @@ class Tree:
         if before == _FOLDER:
             self._drop(folder, name)
         signature = names[name] = _signature(found)
-        if before != signature and 0 < found.st_size <= MOST_BYTES:
+        if before != signature and _may_be_edited(found.st_size):
             changed.append(os.path.join(folder, name))
 
     def _entries(self, folder: str) -> list[os.DirEntry[str]]:
@@ -262,6 +270,10 @@ class Tree:
 def root_missing(folder: str) -> FileMissingError:
     """What is said when a watched root is gone."""
     return FileMissingError(f"{shown(folder)}, which is watched, was removed or is no longer mounted.")
+
+
+def _may_be_edited(size: int) -> bool:
+    return 0 < size <= MOST_BYTES
 
 
 def _signature(found: os.stat_result) -> bytes:

@@ -54,9 +54,8 @@ def event_sentence(event: WatchEvent) -> str:
         case Ready():
             how = "" if event.events else ", looked at again and again"
             roots = ", ".join(map(shown, event.roots))
-            return (
-                f"Watching {roots}: {event.files} files in {event.folders} folders{how}, after {event.seconds:.1f} s."
-            )
+            found = f"{_count(event.files, 'file')} in {_count(event.folders, 'folder')}"
+            return f"Watching {roots}: {found}{how}, after {event.seconds:.1f} s."
         case StatusChanged():
             return status_sentence(event.status)
         case Proposed():
@@ -70,7 +69,8 @@ def event_sentence(event: WatchEvent) -> str:
         case Held():
             return f"{shown(event.path)} was edited too often lately; it is held back for {event.for_s:.0f} s."
         case Failed():
-            return f"{shown(event.path)}: {event.error}"
+            path, said = shown(event.path), str(event.error)
+            return said if said.startswith(path) else f"{path}: {said}"  # errors of files name them already
         case Note():
             return event.sentence
 

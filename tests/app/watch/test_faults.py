@@ -257,6 +257,7 @@ def test_binary_and_large_files_are_no_news(tmp_path: Path, client: WatchClient)
             await rig.settle()
             [failed] = rig.of(Failed)
             assert failed.error.code == "file_undecodable"
+            assert "`redraft edit` has --encoding" in str(failed.error)
 
     asyncio.run(work())
 

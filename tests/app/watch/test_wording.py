@@ -53,6 +53,8 @@ EVENTS: list[tuple[WatchEvent, str, str]] = [
     (Superseded(PATH), "superseded", "saved again"),
     (Held(PATH, 12.0), "held", "held back for 12 s"),
     (Failed(PATH, FileEmptyError("It is empty.")), "failed", "It is empty."),
+    (Failed("/a.py", FileEmptyError("/a.py is empty.")), "failed", "/a.py is empty."),
+    (Ready((PATH,), 1, 1, True, 0.5), "ready", ": 1 file in 1 folder, after"),
     (Note("Something."), "note", "Something."),
 ]
 
@@ -89,7 +91,7 @@ def test_off_a_terminal_there_is_no_status_and_quiet_says_failures_only() -> Non
             listener.hear(event)
         lines = stream.getvalue().splitlines()
         assert "\x1b" not in stream.getvalue()
-        assert len(lines) == (1 if quiet else len(EVENTS) - 2)
+        assert len(lines) == (2 if quiet else len(EVENTS) - 2)
 
 
 def test_json_counts_what_happened(tmp_path: Path) -> None:
@@ -99,4 +101,4 @@ def test_json_counts_what_happened(tmp_path: Path) -> None:
         listener.hear(event)
     assert listener.finished(ExitCode.OK) is ExitCode.OK
     result = json.loads(stream.getvalue().splitlines()[-1])
-    assert (result["outcome"], result["proposals"], result["applied"], result["failed"]) == ("applied", 2, 1, 1)
+    assert (result["outcome"], result["proposals"], result["applied"], result["failed"]) == ("applied", 2, 1, 2)
