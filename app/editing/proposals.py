@@ -212,6 +212,8 @@ class ProposalStore:
 
     def _header(self, path: Path) -> StoredProposal | None:
         try:
+            if not path.is_file():  # a pipe in its place would hold us up
+                return None
             with path.open("rb") as file:
                 fields = json.loads(file.readline())
             return StoredProposal(**{**fields, "warnings": tuple(fields["warnings"])})
@@ -238,7 +240,7 @@ class ProposalStore:
                 path = self.folder / name
                 unread = _NAME.fullmatch(name) and self._header(path) is None
                 kept = KEPT_SECONDS if unread else _PART_SECONDS if _PART.fullmatch(name) else float("inf")
-                if now - path.stat().st_mtime > kept:
+                if now - path.lstat().st_mtime > kept and not path.is_dir():
                     path.unlink(missing_ok=True)
 
     @contextlib.contextmanager

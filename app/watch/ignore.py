@@ -4,9 +4,11 @@ Knows names and patterns; reads nothing but .gitignore files. Invariant: nothing
 whatever patterns say of it, and no .gitignore can bring back what the own list leaves out.
 """
 
+import errno
 import fnmatch
 import os
 import re
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -113,8 +115,7 @@ class Ignore:
 
     def _read(self, folder: str, path: str) -> _Rules | None:
         try:
-            with open(path, encoding="utf-8", errors="surrogateescape") as stream:
-                lines = stream.read().splitlines()
+            lines = _text_of(path).splitlines()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -135,3 +136,16 @@ class Ignore:
             else:
                 good.append(line)
         return good
+
+
+def _text_of(path: str) -> str:
+    """A file of patterns. Raises OSError, also for what could hold us up: a pipe, a device, a link in the tree (git
+    follows none either), and more than anyone writes."""
+    link = os.O_NOFOLLOW if os.path.basename(path) == GITIGNORE else 0
+    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | link), "rb") as stream:
+        found = os.fstat(stream.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        if found.st_size > MOST_BYTES:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return stream.read(MOST_BYTES).decode("utf-8", "surrogateescape")

@@ -194,3 +194,15 @@ def test_every_file_comes_back_byte_for_byte(
     opened = store.load(store.put(result, "é\n", "m", **facts))
     assert opened.document.data == document.data
     assert join(opened.document, opened.hunks) == result.data
+
+
+def test_what_is_no_file_holds_nobody_up(store: ProposalStore, path: Path) -> None:
+    stored = put(store, path)
+    os.mkfifo(store.folder / f"{'0' * 12}.proposal")
+    (store.folder / f"{'1' * 12}.proposal").mkdir()
+    (store.folder / f"{'2' * 12}.proposal").symlink_to("/dev/zero")
+    for name in (f"{'0' * 12}.proposal", f"{'1' * 12}.proposal"):
+        os.utime(store.folder / name, (1, 1))
+    assert store.entries() == [stored]
+    store.expire()
+    assert (store.folder / f"{'1' * 12}.proposal").is_dir() and not (store.folder / f"{'0' * 12}.proposal").exists()

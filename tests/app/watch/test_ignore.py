@@ -86,6 +86,20 @@ def test_a_pattern_that_is_none_is_said_and_left_out(tmp_path: Path) -> None:
     assert len(notes) == 1 and "line 1" in notes[0]
 
 
+def test_what_could_hold_us_up_is_no_file_of_patterns(tmp_path: Path) -> None:
+    for name in ("pipe", "device", "folder", "huge"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.log").touch()
+    os.mkfifo(tmp_path / "pipe" / ".gitignore")
+    (tmp_path / "device" / ".gitignore").symlink_to("/dev/zero")
+    (tmp_path / "folder" / ".gitignore").mkdir()
+    (tmp_path / "huge" / ".gitignore").write_bytes(b"*.log\n" * 200_000)
+    for name in ("pipe", "device", "folder", "huge"):
+        notes: list[str] = []
+        assert ignored(tmp_path / name, notes=notes) & {"a.log"} == set()
+        assert len(notes) == 1 and "cannot be read" in notes[0]
+
+
 _LINES = st.sampled_from(
     ["*.py", "!a.py", "b/", "/a.py", "b/*.py", "**/c", "!b/", "c", "b/**", "# note", "", "a?py", "[ab].py", "!c/a.py",
      "/b/c/", "*", "!*/", "b", "!b/a.py"]
