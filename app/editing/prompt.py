@@ -111,7 +111,7 @@ class Budget:
         """
         if self.context is None or self.needed <= self.context:
             return
-        way_out = "" if is_region else " Edit a part of it with --lines A:B or --symbol NAME."
+        way_out = "" if is_region else " Edit a part of it: selected lines, or --lines A:B or --symbol NAME."
         long = "The file is"
         if self.prompt - self.expected > self.context // 2:  # not the file, then, or not it alone
             long, way_out = "Instruction and context files are", " Say it in fewer words, or give fewer files."

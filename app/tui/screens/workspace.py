@@ -91,6 +91,7 @@ class WorkspaceScreen(FileScreen):
     def await_instruction(self) -> None:
         self.query_one(InstructionBox).put("")
         self.show_pane("instruction")
+        self.show_status(state=self._idle_state(), decided=None)
 
     def show_base(self, *, keep_place: bool = False) -> None:
         super().show_base(keep_place=keep_place)
@@ -278,8 +279,7 @@ class WorkspaceScreen(FileScreen):
         self.forecast()
 
     def _idle_state(self) -> str:
-        turn = None if self.turns is None else self.turns.last
-        return "ready" if turn is None or turn.review is None else "review"
+        return "review" if self.turns is not None and self.turns.is_open else "ready"
 
     @on(say.EditPlanned)
     def edit_planned(self, message: say.EditPlanned) -> None:

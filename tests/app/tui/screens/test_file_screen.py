@@ -75,6 +75,7 @@ def test_accepted_hunks_are_applied_with_a_receipt_and_taken_back(file: Path) ->
         assert "return 0.0" in session.shown() and not session.workspace.turns.is_open  # type: ignore[union-attr]
         assert "Say below what to change next." in session.shown() and session.focused() == "instruction"
         assert session.workspace.query_one(InstructionBox).text == ""
+        assert session.workspace.status.state == "ready" and session.workspace.status.decided is None
         await session.press("f10")
         assert file.read_text() == SOURCE
         assert session.workspace.turns is not None and session.workspace.turns.is_open
