@@ -128,9 +128,11 @@ class Journal:
         finally:
             os.close(fd)
 
-    def entries(self) -> list[Entry]:
-        """Every entry, oldest first."""
-        return sorted((self._read(match) for match in self._names()), key=lambda entry: _number(entry.id))
+    def entries(self, *states: State) -> list[Entry]:
+        """Every entry, oldest first. With `states`, only those whose names have one of them, and no other is read;
+        among them are damaged ones."""
+        names = [match for match in self._names() if not states or match["state"] in states]
+        return sorted((self._read(match) for match in names), key=lambda entry: _number(entry.id))
 
     def written(self, known: Mapping[str, Entry]) -> dict[str, Entry]:
         """Every entry by the name of its file; what still holds of `known`, an earlier answer, is not read again.
@@ -223,12 +225,12 @@ class Journal:
         """The exchange of a pending entry has happened: an edit is applied and clears what could be redone for its
         file; an undo or redo changes the state of the edit it is about, and is gone. Returns the edit's entry."""
         if entry.kind is Kind.EDIT:
-            for other in self.entries():
+            for other in self.entries(State.UNDONE):
                 if other.state is State.UNDONE and other.path == entry.path:
                     self.drop(other)
             return self.mark(entry, State.APPLIED)
         wanted = State.UNDONE if entry.kind is Kind.UNDO else State.APPLIED
-        edit = next((other for other in self.entries() if other.id == entry.of), None)
+        edit = next((self._read(match) for match in self._names() if match["id"] == entry.of), None)
         if edit is not None and edit.state is not wanted:
             edit = self.mark(edit, wanted)
         self.drop(entry)
@@ -236,15 +238,24 @@ class Journal:
 
     def prune(self) -> None:
         """Remove what is older than 30 days, then the oldest beyond 500 MB; never what is still to be settled."""
-        old = [entry for entry in self.entries() if entry.state not in (State.NEW, State.PENDING)]
+        names = sorted(self._names(), key=lambda match: _number(match["id"]))
         with self._errors("read"):
-            sizes = {entry.id: (self.folder / _file_name(entry)).stat().st_size for entry in old}
+            sizes = {
+                match.group(): (self.folder / match.group()).stat().st_size
+                for match in names
+                if match["state"] not in (State.NEW, State.PENDING)
+            }
         total = sum(sizes.values())
-        for entry in old:
-            if self._clock() - entry.created <= KEPT_SECONDS and total <= KEPT_BYTES:
+        for match in names:
+            entry = self._read(match)
+            if entry.state in (State.NEW, State.PENDING):
                 continue
-            self.drop(entry)
-            total -= sizes[entry.id]
+            age = self._clock() - entry.created
+            if age > KEPT_SECONDS or total > KEPT_BYTES:
+                self.drop(entry)
+                total -= sizes.get(match.group(), 0)
+            elif age >= 0 and entry.state is not State.DAMAGED:
+                return  # all that follow are younger: reading them at every edit would take long
 
     def _try_lock(self, fd: int) -> bool:
         with self._errors("locked"):

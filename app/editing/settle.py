@@ -63,11 +63,11 @@ def settle(entry: Entry, journal: Journal, fs: Filesystem, *, take_back: bool = 
 def settle_all(journal: Journal, fs: Filesystem | None = None) -> list[Settlement]:
     """Bring to an end what a killed run left; what cannot be worked on now is left for the next start."""
     fs = fs or Filesystem()
-    if not any(_unfinished(entry) for entry in journal.entries()):
+    if not any(_unfinished(entry) for entry in journal.entries(State.NEW, State.PENDING)):
         return []
     settled: list[Settlement] = []
     with journal.locked():
-        for entry in filter(_unfinished, journal.entries()):
+        for entry in filter(_unfinished, journal.entries(State.NEW, State.PENDING)):
             if entry.state is State.DAMAGED:  # killed within its first write, so nothing else was touched
                 journal.drop(entry)
                 continue

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from app.editing import journal as journal_module
 from app.editing.filesystem import Snapshot
 from app.editing.journal import KEPT_SECONDS, Entry, Journal, Kind, State
+from app.editing.replace import Purpose, replace_file
+from app.editing.settle import settle_all
 from app.errors import ExitCode, JournalError
 
 BEFORE = Snapshot(b"old\n", 0o644, 1, 2, 1, 3, 4)
@@ -93,6 +96,38 @@ def test_the_oldest_go_beyond_the_size(journal: Journal, monkeypatch: pytest.Mon
         add(journal, f"/{number}", bytes(10_000))
     journal.prune()
     assert [entry.path for entry in journal.entries()] == ["/2", "/3"]
+
+
+def test_a_clock_that_was_ahead_keeps_no_old_entry(journal: Journal, clock: Clock) -> None:
+    clock.now += 10 * KEPT_SECONDS
+    add(journal, "/ahead")
+    clock.now = 1000.0
+    add(journal, "/old")
+    clock.now += KEPT_SECONDS + 1
+    add(journal, "/fresh")
+    journal.prune()
+    assert [entry.path for entry in journal.entries()] == ["/ahead", "/fresh"]
+
+
+def test_an_apply_does_not_read_what_other_applies_left(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(50):
+        add(journal, f"/{number}")
+    read: list[str] = []
+    plain = Journal._read
+
+    def counted(self: Journal, match: re.Match[str]) -> Entry:
+        read.append(match.group())
+        return plain(self, match)
+
+    monkeypatch.setattr(Journal, "_read", counted)
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"old\n")
+    settle_all(journal)
+    replace_file(path, lambda _: b"new\n", Purpose(note="why"), journal)
+    assert len(read) == 1  # the oldest, which is too young to go
+    assert len(journal.entries()) == 51
 
 
 @pytest.mark.parametrize(
