@@ -1,6 +1,7 @@
 """The terminal UI of `redraft review`: one screen, no engine.
 
-Invariant: leaving it writes nothing; what was decided and not applied is where it was, in the patch or the store.
+Invariant: leaving it writes nothing, and loses no decision without a word; the hunks are where they were, in the patch
+or the store.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from app.editing.under_review import UnderReview
 from app.tui.actions import Place, bindings, keymap
 from app.tui.help_text import help_sections
 from app.tui.screens.help import HelpScreen
+from app.tui.screens.question import Question
 from app.tui.screens.review import ReviewScreen
 from app.tui.shell import Shell
 
@@ -50,4 +52,15 @@ class ReviewApp(Shell):
         self.push_screen(HelpScreen(help_sections(Place.DIFF, self.keys)))
 
     async def action_quit(self) -> None:
-        self.exit()
+        """Leave; ask first where decisions would have to be made again, and take a second ctrl+q for the answer."""
+        decided = self.review_screen.decided
+        if not decided or isinstance(self.screen, Question):
+            self.exit()
+            return
+        hunks = f"{decided} hunk{'s' * (decided != 1)}"
+        sentence = f"{hunks} decided and not applied; ctrl+s applies. Quit, and leave everything undecided?"
+        self.push_screen(Question(sentence, "Quit", "Stay"), self._leave)
+
+    def _leave(self, agreed: bool | None) -> None:
+        if agreed:
+            self.exit()

@@ -19,11 +19,10 @@ class ProposalReview(ReviewScreen):
 
     def action_leave(self) -> None:
         """Go back; ask first where decisions would have to be made again."""
-        decided = sum(len(review.items) - review.undecided for review in self.reviews if review is not None)
-        if not decided:
+        if not self.decided:
             self.dismiss()
             return
-        hunks = f"{decided} hunk{'s' * (decided != 1)}"
+        hunks = f"{self.decided} hunk{'s' * (self.decided != 1)}"
         sentence = f"{hunks} decided and not applied; ctrl+s applies. Leave, and keep the proposals undecided?"
         self.app.push_screen(Question(sentence), self._leave)
 

@@ -30,7 +30,7 @@ from app.tui.messages import ReviewChanged
 from app.tui.shell import Shell
 from app.tui.widgets.diff_view import DiffView
 
-_HERE = {"apply_review", "next_pane"}
+_HERE = {"apply_review", "undo_apply", "next_pane"}
 """Actions of the workspace that this screen has, too."""
 
 
@@ -55,6 +55,11 @@ class ReviewScreen(Screen[None]):
     def reviews(self) -> tuple[Review | None, ...]:
         """What was decided about each file; None where there is nothing to decide."""
         return tuple(self._reviews)
+
+    @property
+    def decided(self) -> int:
+        """How many hunks are decided and not applied: leaving loses that."""
+        return sum(len(review.items) - review.undecided for review in self._reviews if review is not None)
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="panes"):
@@ -140,7 +145,7 @@ class ReviewScreen(Screen[None]):
         for at, review in enumerate(self._reviews):
             if review is not None and str(review.document.target) in written:
                 left = f", {review.undecided} undecided left out" if review.undecided else ""
-                self._tell(f"Applied to {shown(self._files[at].name)}{left}; U takes the newest apply back.")
+                self._tell(f"Applied to {shown(self._files[at].name)}{left}; f10 takes the newest apply back.")
                 self._reviews[at] = None
                 self.query_one(OptionList).replace_option_prompt_at_index(at, self._line(at))
         self._show(self._shown)

@@ -73,8 +73,29 @@ def test_files_are_decided_one_after_the_other_and_applied_together(folder: Path
         await press("U")
         assert (folder / "two.txt").read_text() == SOURCE
         assert "? two.txt: 0 of 1" in screen_text(app)
-        await press("U", "U")
+        await press("f6", "f10", "f10")  # the list of files has the key, too
         assert (folder / "one.txt").read_text() == SOURCE and "nothing to undo" in said(app)
+
+    review(from_patch("p.diff"), steps)
+
+
+@pytest.mark.parametrize("answer", ["y", "ctrl+q"])
+def test_decisions_are_not_lost_by_one_key(folder: Path, answer: str) -> None:
+    async def steps(app: ReviewApp, press: Press) -> None:
+        await press("y", "ctrl+q")
+        assert "1 hunk decided and not applied" in " ".join(screen_text(app).split())
+        await press("escape")
+        assert app.screen is app.review_screen and app.review_screen.decided == 1
+        await press("ctrl+q", answer)
+        assert app._exit
+
+    review(from_patch("p.diff"), steps)
+
+
+def test_nothing_decided_is_left_at_once(folder: Path) -> None:
+    async def steps(app: ReviewApp, press: Press) -> None:
+        await press("ctrl+q")
+        assert app._exit
 
     review(from_patch("p.diff"), steps)
 
