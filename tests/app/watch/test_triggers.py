@@ -84,6 +84,8 @@ CASES = [
     ("a.php", "<?php\n# redraft: q\n$a = '// redraft: no';\n", [(2, "q", "$a = '// redraft: no';")], None),
     ("a.json", '{"a": 1, // redraft: q\n "b": "// redraft: no"}\n', [(1, "q", '{"a": 1,')], None),
     ("a.yaml", "a: 1 # redraft: y\nb: '# redraft: no'\n", [(1, "y", "a: 1")], "a: 1\nb: '# redraft: no'\n"),
+    ("a.gradle", "x = 1 // redraft: q\ns = '// redraft: no'\n", [(1, "q", "x = 1")], "x = 1\ns = '// redraft: no'\n"),
+    ("a.nim", "#[ redraft: b ]#\nlet a = 1 # redraft: l\n", [(1, "b", "let a = 1"), (2, "l", "let a = 1")], None),
     ("a.rs", "/// redraft: doc\nfn b() {}\n", [(1, "doc", "fn b() {}")], "fn b() {}\n"),
     ("a.go", "package a // redraft: q\nvar s = `// redraft: no`\n", [(1, "q", "package a")], None),
     ("a.vue", "<script>\n// redraft: js\n</script>\n", [(2, "js", "</script>")], "<script>\n</script>\n"),
