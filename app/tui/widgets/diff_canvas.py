@@ -11,7 +11,6 @@ from rich.style import Style
 from textual import events
 from textual.geometry import Region as Area
 from textual.geometry import Size
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from app.editing.review import Review
@@ -19,6 +18,7 @@ from app.editing.rows import ADDED, HUNK, NOTE, REMOVED, Row
 from app.tui.diff_layout import LINES, Layout
 from app.tui.diff_painter import NOTE_INDENT, Looks, Painter
 from app.tui.highlighting import Highlighter
+from app.tui.widgets.changed_lines import ChangedLines
 from editor_engine.events import Span
 
 SPLIT_FROM = 120
@@ -27,7 +27,7 @@ _MOST_MEASURED = 20_000
 """Characters of a line that one can scroll to."""
 
 
-class DiffCanvas(ScrollView, can_focus=True):
+class DiffCanvas(ChangedLines, can_focus=True):
     """Rows of a diff."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -57,7 +57,7 @@ class DiffCanvas(ScrollView, can_focus=True):
         self._layout = Layout((), split=False, wrap_at=None)
         self._painter: Painter | None = None
         self._strips: dict[object, Strip] = {}
-        self._ground = Style.null()
+        self._styles: tuple[Style, Looks] | None = None
 
     # --- what is drawn ------------------------------------------------------------------------------------------------
 
@@ -126,14 +126,13 @@ class DiffCanvas(ScrollView, can_focus=True):
                 (min(len(line) if line.isascii() else 2 * len(line), _MOST_MEASURED) for line in lines), default=0
             )
             widest += painter.gutter + 8 + (width - width // 2 if split else 0)
-        self.virtual_size = Size(max(widest, 1), self._layout.height)
+        self.extend_to(Size(max(widest, 1), self._layout.height))
 
     def _new_painter(self, split: bool) -> Painter:
         last = max((max(row.old or 0, row.new or 0) for row in self._rows), default=0)
         old, new = self.highlighters
-        self._ground = self.rich_style  # walks up the whole tree: not for every line
         self._painter = Painter(
-            looks=self._looks(),
+            looks=self._looks()[1],
             theme=self.app.current_theme,
             review=self.review,
             old=old,
@@ -149,11 +148,15 @@ class DiffCanvas(ScrollView, can_focus=True):
         )
         return self._painter
 
-    def _looks(self) -> Looks:
+    def _looks(self) -> tuple[Style, Looks]:
+        """The ground that lines stand on, and the styles; they walk up the whole tree: not for every update."""
+
         def style(name: str) -> Style:
             return self.get_component_rich_style(f"diff--{name}")
 
-        return Looks(
+        if self._styles is not None:
+            return self._styles
+        looks = Looks(
             added=style("added"),
             removed=style("removed"),
             added_word=style("added-word"),
@@ -166,17 +169,17 @@ class DiffCanvas(ScrollView, can_focus=True):
             cursor=style("cursor"),
             hidden=style("hidden"),
         )
+        self._styles = self.rich_style, looks
+        return self._styles
 
     def _redraw(self) -> None:
-        self.refresh()
+        self.refresh_changed()
 
-    def render_line(self, y: int) -> Strip:
-        left, top = self.scroll_offset
-        width = self.scrollable_content_region.width
-        style = self._ground
-        if self._painter is None or y + top >= self._layout.height:
+    def line_at(self, number: int, left: int, width: int) -> Strip:
+        style = self._looks()[0]
+        if self._painter is None or number >= self._layout.height:
             return Strip.blank(width, style)
-        entry, part = self._layout.at(y + top)
+        entry, part = self._layout.at(number)
         at_cursor = entry == self.cursor and self.has_focus
         strip = self._painter.line(self._layout, entry, part, width=width, left=left, at_cursor=at_cursor)
         return strip.apply_style(style)
@@ -184,6 +187,7 @@ class DiffCanvas(ScrollView, can_focus=True):
     def notify_style_update(self) -> None:
         """The theme changed."""
         super().notify_style_update()
+        self._styles = None
         if self._painter is not None:
             self._new_painter(self.is_split)
 

@@ -85,7 +85,8 @@ class DiffView(DiffExports):
         self._take_hunks()
         self._refill()
         if self._following:
-            self.scroll_end(animate=False, immediate=True, x_axis=False)
+            # Forced: before the next layout the pane has no scrollbar yet, and would not scroll.
+            self.scroll_end(animate=False, immediate=True, x_axis=False, force=True)
             self.cursor = max(0, len(self.rows) - 1)
 
     def show_proposal(self, proposal: Proposal) -> None:

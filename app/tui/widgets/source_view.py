@@ -5,6 +5,7 @@ shows is never a source of bytes.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -13,7 +14,6 @@ from textual import events
 from textual.binding import BindingType
 from textual.geometry import Region as Area
 from textual.geometry import Size
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from app.editing.document import Document
@@ -27,12 +27,25 @@ from app.tui.line_strips import line_strip
 from app.tui.messages import RegionChanged
 from app.tui.widgets.acceptance_gutter import WIDTH as GUTTER_WIDTH
 from app.tui.widgets.acceptance_gutter import gutter_segment
+from app.tui.widgets.changed_lines import ChangedLines
 
 _MOST_STRIPS = 1_000
 """Drawn lines that are kept."""
 
 
-class SourceView(ScrollView, can_focus=True):
+@dataclass(frozen=True)
+class _Looks:
+    """The styles of the pane."""
+
+    ground: Style
+    number: Style
+    drafted: Style
+    rejected: Style
+    selection: Style
+    cursor: Style
+
+
+class SourceView(ChangedLines, can_focus=True):
     """The open file."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.SOURCE)]
@@ -51,6 +64,8 @@ class SourceView(ScrollView, can_focus=True):
         self._symbols: tuple[Symbol, ...] | None = None
         self._highlighter: Highlighter | None = None
         self._strips: dict[int, Strip] = {}
+        self._drawn: dict[object, Strip] = {}
+        self._styles: _Looks | None = None
         self._width = 0
         self._cursor = 0
         self._anchor: int | None = None
@@ -68,6 +83,7 @@ class SourceView(ScrollView, can_focus=True):
         self._highlighter = Highlighter(document.lines, self._language)
         self._symbols = None
         self._strips.clear()
+        self._drawn.clear()
         self._width = 0
         self._anchor = None
         self.acceptance = {}
@@ -85,7 +101,7 @@ class SourceView(ScrollView, can_focus=True):
         self.acceptance, self._reading = lines, reading
         if reading is not None and self._following:
             self.scroll_to(y=reading - 1 - self.size.height // 2, animate=False)
-        self.refresh()
+        self.refresh_changed()
 
     def follow(self) -> None:
         """Keep the line that the reply has reached in sight, until the user looks elsewhere."""
@@ -105,45 +121,66 @@ class SourceView(ScrollView, can_focus=True):
 
     # --- drawing ------------------------------------------------------------------------------------------------------
 
-    def render_line(self, y: int) -> Strip:
-        left, top = self.scroll_offset
-        number = y + top
-        width = self.scrollable_content_region.width
-        style = self.rich_style
+    def line_at(self, number: int, left: int, width: int) -> Strip:
         if self._document is None or number >= len(self._document.lines):
-            return Strip.blank(width, style)
+            return Strip.blank(width, self._looks().ground)
         region = self.selected_lines
         selected = region is not None and region.first <= number + 1 <= region.last
         at_cursor = number == self._cursor and self.has_focus
-        gutter = self._gutter(number, "┃" if selected else ">" if at_cursor else " ")
+        sign = "▸" if self._reading == number + 1 else "┃" if selected else ">" if at_cursor else " "
+        key = (number, left, width, sign, self._mark(number), selected, at_cursor)
+        drawn = self._drawn.get(key)
+        if drawn is None:
+            if len(self._drawn) >= _MOST_STRIPS:
+                self._drawn.clear()
+            drawn = self._drawn[key] = self._draw(*key)
+        return drawn
+
+    def _draw(
+        self, number: int, left: int, width: int, sign: str, mark: Segment | None, selected: bool, at_cursor: bool
+    ) -> Strip:
+        """Line number, what the line is to the edit, the map, the text; the glyphs say what the colours say."""
+        assert self._document is not None
+        looks = self._looks()
+        style = looks.ground
+        digits = len(str(len(self._document.lines)))
+        gutter = [Segment(f"{number + 1:>{digits}}{sign}", looks.number), *([] if mark is None else [mark])]
         beside = sum(segment.cell_length for segment in gutter)
         body = self._strip(number).crop_extend(left, left + max(0, width - beside), None)
-        if selected or at_cursor:
-            mark = self.get_component_rich_style("source--selection" if selected else "source--cursor")
-            if self.app.current_theme.ansi and selected:
-                # Sixteen colours have no shade that all of them can be read on.
-                body = Strip(Segment(segment.text) for segment in body)
-                style += Style(reverse=True)
-            else:
-                style += Style(bgcolor=mark.bgcolor)
+        if selected and self.app.current_theme.ansi:
+            # Sixteen colours have no shade that all of them can be read on.
+            body = Strip(Segment(segment.text) for segment in body)
+            style += Style(reverse=True)
+        elif selected or at_cursor:
+            style += Style(bgcolor=(looks.selection if selected else looks.cursor).bgcolor)
         return Strip.join([Strip(gutter, beside), body]).apply_style(style)
 
-    def _gutter(self, number: int, sign: str) -> list[Segment]:
-        """Line number, what the line is to the edit, and the map; the glyphs say what the colours say."""
-        assert self._document is not None
-        digits = len(str(len(self._document.lines)))
-        sign = "▸" if self._reading == number + 1 else sign
-        segments = [Segment(f"{number + 1:>{digits}}{sign}", self._colour("source--number"))]
-        if self._show_map:
-            length = len(self._document.lines[number]) + 1
-            drafted, rejected = self._colour("source--drafted"), self._colour("source--rejected")
-            segments.append(gutter_segment(self.acceptance.get(number + 1), length, drafted, rejected))
-        return segments
+    def _mark(self, number: int) -> Segment | None:
+        """The line's cell of the map; None without the map."""
+        if not self._show_map or self._document is None:
+            return None
+        looks = self._looks()
+        length = len(self._document.lines[number]) + 1
+        return gutter_segment(self.acceptance.get(number + 1), length, looks.drafted, looks.rejected)
 
-    def _colour(self, component: str) -> Style:
-        """The foreground of a component class; what lies under it is the line's."""
-        style = self.get_component_rich_style(component)
-        return Style(color=style.color, bold=style.bold)
+    def _looks(self) -> "_Looks":
+        """Found once for as long as they hold: looking them up walks up the whole tree."""
+        if self._styles is None:
+
+            def colour(component: str) -> Style:
+                """The foreground of a component class; what lies under it is the line's."""
+                style = self.get_component_rich_style(component)
+                return Style(color=style.color, bold=style.bold)
+
+            self._styles = _Looks(
+                ground=self.rich_style,
+                number=colour("source--number"),
+                drafted=colour("source--drafted"),
+                rejected=colour("source--rejected"),
+                selection=self.get_component_rich_style("source--selection"),
+                cursor=self.get_component_rich_style("source--cursor"),
+            )
+        return self._styles
 
     def _strip(self, number: int) -> Strip:
         strip = self._strips.get(number)
@@ -163,12 +200,14 @@ class SourceView(ScrollView, can_focus=True):
         if width > self._width:
             self._width = width
             beside = len(str(len(self._document.lines))) + 1 + (GUTTER_WIDTH if self._show_map else 0)
-            self.virtual_size = Size(self._width + beside + 1, len(self._document.lines))
+            self.extend_to(Size(self._width + beside + 1, len(self._document.lines)))
 
     def notify_style_update(self) -> None:
         """The theme changed: what is drawn is drawn again."""
         super().notify_style_update()
+        self._styles = None
         self._strips.clear()
+        self._drawn.clear()
 
     # --- cursor and selection -----------------------------------------------------------------------------------------
 
@@ -185,7 +224,7 @@ class SourceView(ScrollView, can_focus=True):
         self.scroll_to_region(
             Area(int(self.scroll_x), self._cursor, 1, 1), animate=False, force=True, x_axis=False, immediate=True
         )
-        self.refresh()
+        self.refresh_changed()
         if self.selected_lines != before:
             self.post_message(RegionChanged(self.selected_lines))
 
