@@ -269,10 +269,17 @@ class Dispatcher:
             self._running.cut(stopping())
 
     def close(self) -> None:
-        """Let go of threads and engine. The engine must be idle: `run` has ended."""
+        """Let go of threads and engine. The engine must be idle: `run` has ended.
+
+        And of whatever leads to the engine: FastAPI keeps the routes of every application for good, and they lead here.
+        """
         self._engine_thread.shutdown(wait=True)
         self._count_thread.shutdown(wait=True)
         self.engine = None
+        self._load = _closed
+        self._on_ready = lambda engine: None
+        self._on_end = lambda job: None
+        self._on_fault = lambda error: None
 
     def _refuse_waiting(self) -> None:
         while self._waiting:
@@ -283,3 +290,7 @@ class Dispatcher:
     def _expected_wait_s(self) -> int:
         usual = statistics.median(self._recent) if self._recent else 5.0
         return min(max(math.ceil(usual * (len(self._waiting) + 1)), 1), 3600)
+
+
+def _closed(progress: Progress) -> ServedEngine:
+    raise RuntimeError("a dispatcher that was closed loads nothing")

@@ -94,7 +94,8 @@ class _Server:
     async def run(self, sockets: list[socket.socket]) -> Ending:
         """From the first request that may come to the last answer."""
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, context: self._log.fault(context.get("exception") or Exception()))
+        log = self._log  # not `self`: the loop outlives us where something global has one of its events
+        loop.set_exception_handler(lambda _, context: log.fault(context.get("exception") or Exception()))
         if threading.current_thread() is threading.main_thread():  # Python lets no other thread have signals
             loop.add_signal_handler(signal.SIGTERM, self._end, Ending.TERMINATED)
             if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup means to outlive the terminal

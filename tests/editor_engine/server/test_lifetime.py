@@ -1,8 +1,10 @@
 """The server over time: the queue, clients that go away, limits, loading and stopping."""
 
+import gc
 import json
 import socket
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,19 @@ def test_health_and_counts_answer_while_a_request_runs_and_requests_run_in_order
             thread.join(PATIENCE_S)
     assert answers == {text: text + " " for text in ("a b", "c d", "e f", "g h")}
     assert engine.asked == ["a b", "c d", "e f", "g h"]
+
+
+def test_a_server_that_has_ended_keeps_no_engine() -> None:
+    def served() -> weakref.ref[EchoEngine]:
+        engine = EchoEngine()
+        with live_server(engine, tcp()) as server, server.client() as client:
+            assert client.post(CHAT, json=chat("a b")).status_code == 200
+            assert client.post("/v1/redraft/count", json=chat("a b")).status_code == 200
+        return weakref.ref(engine)
+
+    left = served()
+    gc.collect()
+    assert left() is None  # else a process that serves twice has its weights twice
 
 
 def test_without_a_queue_one_request_runs_and_the_next_is_refused() -> None:
