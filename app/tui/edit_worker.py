@@ -34,6 +34,10 @@ from editor_engine.requests import CancelFlag
 
 UPDATE_S = 1 / 15
 """Least time between two updates: more is not seen, and costs the keyboard."""
+SLOWEST_UPDATE_S = 0.5
+"""Most time between two, on a machine that is too busy for more."""
+_LATE = 4
+"""An update that came late waited for the processor, as keys do: the next one waits so many times longer still."""
 CLOSING_S = 1.0
 """What a run may take to stop before its engine is let go under it."""
 
@@ -143,20 +147,28 @@ class EditWorker:
 
 
 class _Updates:
-    """Gathers events and posts them together, the last ones not later than `UPDATE_S` after they came."""
+    """Gathers events and posts them together: the sooner, the less the loop that keys wait in has to do besides."""
 
     def __init__(self, post: Callable[[Message], object], clock: Callable[[], float]) -> None:
         self._post = post
         self._clock = clock
         self._keeper = FigureKeeper(clock)
+        self._between = UPDATE_S
         self._posted = clock() - UPDATE_S
+        self._due = clock()
         self._later: asyncio.TimerHandle | None = None
 
     def take(self, event: EngineEvent) -> None:
         self._keeper.take(event)
         if self._later is None:
-            wait = max(0.0, self._posted + UPDATE_S - self._clock())
-            self._later = asyncio.get_running_loop().call_later(wait, self.flush)
+            now = self._clock()
+            self._due = max(now, self._posted + self._between)
+            self._later = asyncio.get_running_loop().call_later(self._due - now, self._on_time)
+
+    def _on_time(self) -> None:
+        late = self._clock() - self._due
+        self._between = min(max(UPDATE_S, _LATE * late), SLOWEST_UPDATE_S)
+        self.flush()
 
     def flush(self) -> None:
         self.close()

@@ -44,6 +44,11 @@ class ChangedLines(ScrollView):
         if round(old_value) != round(new_value):
             self.refresh_changed()
 
+    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+        """A scrollbar that comes after the pane was scrolled starts where the pane is."""
+        if shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
     def extend_to(self, size: Size) -> None:
         """Let what can be scrolled to be this large; lay the screen out anew only where a scrollbar comes or goes."""
         before, room = self.virtual_size, self.size

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 
+import pytest
 from textual.message import Message
 
 from app.editing.document import open_bytes
 from app.editing.pipeline import EditOrder
 from app.errors import EngineUnreachableError, InterruptedByUserError, UnchangedError, UsageError
-from app.tui.edit_worker import UPDATE_S, EditWorker, _Updates
+from app.tui.edit_worker import SLOWEST_UPDATE_S, UPDATE_S, EditWorker, _Updates
 from app.tui.messages import (
     Counted,
     EditFailed,
@@ -70,6 +71,28 @@ def test_updates_are_gathered_and_never_more_often_than_they_can_be_seen() -> No
 
     asyncio.run(run())
     assert [message.figures.passes for message in posted if isinstance(message, EditProgress)] == [100, 200]
+
+
+def test_updates_come_less_often_while_the_processor_is_busy() -> None:
+    now = [0.0]
+    waits: list[tuple[float, Callable[[], None]]] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+
+        def later(wait: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+            waits.append((wait, call))
+            return asyncio.TimerHandle(0.0, call, (), loop)
+
+        loop.call_later = later  # type: ignore[method-assign,assignment]
+        updates = _Updates(lambda message: None, lambda: now[0])
+        for late in (0.0, 0.05, 10.0, 0.0, 0.0):
+            updates.take(Pass(1, 0, 0, 1, None, None, 1.0))
+            now[0] += waits[-1][0] + late
+            waits[-1][1]()
+
+    asyncio.run(run())
+    assert [wait for wait, _ in waits] == pytest.approx([0.0, UPDATE_S, 4 * 0.05, SLOWEST_UPDATE_S, UPDATE_S])
 
 
 def test_an_edit_posts_its_plan_its_progress_and_its_proposal() -> None:
