@@ -269,18 +269,19 @@ class ScreenActions(Shell):
         if busy and not asked:
             self.tell("Something was left undecided the last time; f11 offers it.")  # whoever types is not interrupted
         else:
-            self.push_screen(ResumeOffer(offers, found.notes), self._left_chosen)
+            self.push_screen(ResumeOffer(offers, found.notes, self._typed_over_offer), self._left_chosen)
 
     def action_left(self) -> None:
         self.offer_left(None, asked=True)
 
-    def _left_chosen(self, answer: "tuple[Resuming, LeftSession] | str | None") -> None:
-        if isinstance(answer, str):
-            box = self.workspace.query_one(InstructionBox)
-            box.insert(answer)
-            box.focus()
-            self.tell("What was left undecided waits; f11 offers it.")
-        elif answer is not None:
+    def _typed_over_offer(self, text: str) -> None:
+        box = self.workspace.query_one(InstructionBox)
+        box.insert(text)
+        box.focus()
+        self.hint("What was left undecided waits; f11 offers it.")
+
+    def _left_chosen(self, answer: "tuple[Resuming, LeftSession] | None") -> None:
+        if answer is not None:
             try:
                 self._resume(*answer)
             except AppError as error:

@@ -4,7 +4,7 @@ Shows sessions and how their files are today; opens nothing itself. Invariant: e
 what is typed or pasted answers nothing: it was meant for the instruction, and is handed back for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -40,8 +40,8 @@ class Offer:
     """How its file is today."""
 
 
-class ResumeOffer(ModalScreen[tuple[Resuming, LeftSession] | str | None]):
-    """Answers with a session and what to do with it; None for later; text that was typed instead, for later, too."""
+class ResumeOffer(ModalScreen[tuple[Resuming, LeftSession] | None]):
+    """Answers with a session and what to do with it; None for later, also when something is typed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Later"),
@@ -49,27 +49,26 @@ class ResumeOffer(ModalScreen[tuple[Resuming, LeftSession] | str | None]):
         Binding("delete,ctrl+d", "choose('discard')", "Throw away"),
     ]
 
-    def __init__(self, offers: Sequence[Offer], notes: Sequence[str] = ()) -> None:
-        """`offers`: at least one. `notes`: sentences about sessions that could not be read."""
+    def __init__(
+        self, offers: Sequence[Offer], notes: Sequence[str] = (), typed: Callable[[str], object] = bool
+    ) -> None:
+        """`offers`: at least one. `notes`: sentences about sessions that could not be read. `typed`: takes text."""
         super().__init__()
+        self._typed = typed
         self.offers = offers
         self._notes = notes
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog choice"):
             yield Label("Left undecided", markup=False, classes="title")
-            yield OptionList(*(Option(_row(offer)) for offer in self.offers), markup=False)
+            yield _Sessions(self._for_later, *(Option(_row(offer)) for offer in self.offers), markup=False)
             words = "enter goes on, ctrl+x exports a patch, delete throws away, escape leaves it for later"
             yield Label("\n".join([words, *map(visible, self._notes)]), markup=False, classes="note")
 
-    def on_key(self, event: events.Key) -> None:
-        if event.is_printable and event.character:
-            event.stop()
-            self.dismiss(event.character)
-
-    def on_paste(self, event: events.Paste) -> None:
-        event.stop()
-        self.dismiss(event.text)
+    def _for_later(self, text: str) -> None:
+        self._typed(text)
+        if self.is_current:  # keys that were under way when the first one closed it still come here
+            self.dismiss(None)
 
     @on(OptionList.OptionSelected)
     def go_on(self) -> None:
@@ -80,6 +79,23 @@ class ResumeOffer(ModalScreen[tuple[Resuming, LeftSession] | str | None]):
         marked = self.query_one(OptionList).highlighted
         if marked is not None:
             self.dismiss((Resuming(choice), self.offers[marked].left))
+
+
+class _Sessions(OptionList):
+    """A list that hands on what is typed."""
+
+    def __init__(self, typed: Callable[[str], object], *rows: Option, markup: bool) -> None:
+        super().__init__(*rows, markup=markup)
+        self._typed = typed
+
+    def on_key(self, event: events.Key) -> None:
+        if event.is_printable and event.character:
+            event.stop()
+            self._typed(event.character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        self._typed(event.text)
 
 
 def _row(offer: Offer) -> Text:

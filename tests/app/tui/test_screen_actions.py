@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 
 from app.editing.session_store import SessionKeeper, left_sessions
 from app.paths import sessions_dir, settings_file, state_dir
@@ -301,7 +302,8 @@ def test_what_is_typed_over_the_offer_goes_to_the_instruction(file: Path) -> Non
 
     async def steps(session: Session) -> None:
         assert isinstance(session.app.screen, ResumeOffer)
-        await session.pilot.press("d", "o", "space", "x")
+        for key, character in zip(["d", "o", "space", "x"], "do x", strict=True):
+            session.app.post_message(Key(key, character))  # faster than the offer closes
         await session.settle()
         assert isinstance(session.app.screen, WorkspaceScreen) and session.focused() == "instruction"
         assert session.workspace.query_one(InstructionBox).text == "do x"

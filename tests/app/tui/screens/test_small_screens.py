@@ -150,8 +150,8 @@ OFFERS = [Offer(LEFT, "It is as it was."), Offer(OTHER, "It was changed.")]
         (["down", "enter"], (Resuming.GO_ON, OTHER)),
         (["down", "ctrl+x"], (Resuming.EXPORT, OTHER)),
         (["delete"], (Resuming.DISCARD, LEFT)),
-        (["d"], "d"),
-        (["space"], " "),
+        (["d"], None),
+        (["space"], None),
         (["escape"], None),
     ],
 )
