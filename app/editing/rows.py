@@ -5,7 +5,7 @@ row, in order; what the reply has not reached is a row of kind `?`, never of kin
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from app.editing.diff import CONTEXT, Hunk
@@ -13,6 +13,7 @@ from app.editing.document import Document
 from app.editing.live import LiveState
 from app.editing.review import Item, Review
 from app.editing.rework import change_positions
+from app.editing.symbols import Symbol, enclosing
 from app.editing.words import pair_lines
 from editor_engine.events import Span
 
@@ -73,6 +74,17 @@ def review_rows(review: Review, extra: Mapping[int, int] | None = None, *, to_en
     if to_end and review.items:
         rows += _fold(shown, count)
     return rows
+
+
+def with_symbols(rows: Sequence[Row], review: Review, symbols: Sequence[Symbol]) -> list[Row]:
+    """The rows, each hunk headed by the definition that its first change lies in, where there is one."""
+    named: list[Row] = []
+    for row in rows:
+        if row.kind == HUNK:
+            first = review.items[row.hunk - 1].hunk.changes[0].first
+            row = replace(row, text=enclosing(symbols, first + 1) or enclosing(symbols, first) or row.text)
+        named.append(row)
+    return named
 
 
 def hunk_rows(item: Item) -> Iterator[Row]:

@@ -119,6 +119,12 @@ def find_symbols(lines: Sequence[str], language: Language) -> tuple[Symbol, ...]
     return tuple(sorted(found, key=lambda symbol: (symbol.first, -symbol.last)))
 
 
+def enclosing(symbols: Sequence[Symbol], line: int) -> str:
+    """Dotted name of the innermost definition around a 1-based line; empty outside all of them."""
+    around = [symbol for symbol in symbols if symbol.first <= line <= symbol.last]
+    return min(around, key=lambda symbol: symbol.last - symbol.first).name if around else ""
+
+
 def parse_python(text: str) -> ast.Module | None:
     """Syntax tree of `text`, or None where this Python cannot parse it. Nothing is run."""
     with warnings.catch_warnings():

@@ -21,7 +21,8 @@ from app.editing.pipeline import EditPlan, Proposal, check_review
 from app.editing.review import Decision, Review
 from app.editing.review_notes import note_rows, with_hidden
 from app.editing.rework import changed_positions, new_side
-from app.editing.rows import HUNK, NOTE, SAID, Row, added_origins, live_rows, review_rows
+from app.editing.rows import HUNK, NOTE, SAID, Row, added_origins, live_rows, review_rows, with_symbols
+from app.editing.symbols import Symbol, find_symbols
 from app.errors import AppError
 from app.tui.actions import Place, bindings
 from app.tui.highlighting import Highlighter
@@ -50,6 +51,7 @@ class DiffView(DiffExports):
         self._plan: EditPlan | None = None
         self._report: CheckReport | None = None
         self._language: Language | None = None
+        self._symbols: tuple[Symbol, ...] = ()
         self._following = True
         self._extra: dict[int, int] = {}
         self._sentence = ""
@@ -140,6 +142,7 @@ class DiffView(DiffExports):
 
     def _colour(self, document: Document, language: Language) -> None:
         self._language = language
+        self._symbols = find_symbols(document.lines, language) or ()
         self.recolour(Highlighter(document.lines, language), None)
 
     def _refill(self, *, keep: bool = True) -> None:
@@ -158,7 +161,7 @@ class DiffView(DiffExports):
                 self._coloured = review.hunks
                 assert self._language is not None
                 self.recolour(self.highlighters[0], Highlighter(review.all_lines(), self._language))
-        self.show_rows(rows, keep=keep)
+        self.show_rows(rows if review is None else with_symbols(rows, review, self._symbols), keep=keep)
         self._summarise()
 
     def _summarise(self) -> None:

@@ -3,15 +3,16 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.editing.diff import group_changes, make_hunks
+from app.editing.diff import changes_of, group_changes, make_hunks
 from app.editing.document import Document, open_bytes
-from app.editing.language import TEXT
+from app.editing.language import TEXT, detect_language
 from app.editing.live import LiveDiff
 from app.editing.prompt import build_prompt
 from app.editing.region import Region
 from app.editing.result import make_result
 from app.editing.review import Review
-from app.editing.rows import ADDED, FOLD, HUNK, KEPT, PENDING, REMOVED, Row, live_rows, review_rows
+from app.editing.rows import ADDED, FOLD, HUNK, KEPT, PENDING, REMOVED, Row, live_rows, review_rows, with_symbols
+from app.editing.symbols import find_symbols
 from editor_engine.events import Text
 from tests.support.byte_forms import documents, rewrites
 from tests.support.long_edits import long_documents, long_rewrites
@@ -113,3 +114,19 @@ def test_lines_know_what_they_stand_for() -> None:
         (ADDED, "total = 1", (0, 0)),
         (ADDED, None, (0, 1)),
     ]
+
+
+def test_a_hunk_is_headed_by_the_definition_it_changes() -> None:
+    source = (
+        "import os\n\n\nclass Room:\n    def one(self):\n        return 1\n\n    def two(self):\n        return 2\n"
+    )
+    document = open_bytes(source.encode(), "room.py")
+    changed = source.replace("import os", "import sys").replace("return 2", "return 3")
+    hunks = group_changes(document, changes_of(make_result(document, changed)))
+    review = Review.start(document, hunks)
+    symbols = find_symbols(document.lines, detect_language("room.py", ""))
+    assert symbols is not None
+    rows = with_symbols(review_rows(review), review, symbols)
+    assert [row.text for row in rows if row.kind == HUNK][-1] == "R.two"
+    plain = [row for row in review_rows(review) if row.kind != HUNK]
+    assert [row for row in rows if row.kind != HUNK] == plain
