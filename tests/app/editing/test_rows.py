@@ -127,6 +127,6 @@ def test_a_hunk_is_headed_by_the_definition_it_changes() -> None:
     symbols = find_symbols(document.lines, detect_language("room.py", ""))
     assert symbols is not None
     rows = with_symbols(review_rows(review), review, symbols)
-    assert [row.text for row in rows if row.kind == HUNK][-1] == "R.two"
+    assert [row.text for row in rows if row.kind == HUNK][-1] == "Room.two"
     plain = [row for row in review_rows(review) if row.kind != HUNK]
     assert [row for row in rows if row.kind != HUNK] == plain
