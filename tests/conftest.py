@@ -7,6 +7,7 @@ this machine.
 import itertools
 import os
 import shutil
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,12 @@ _MODELS = Path(os.environ.get("REDRAFT_TEST_MODELS") or Path(platformdirs.user_d
 
 _NUMBERS = itertools.count()
 _PACKED = "packed"
+
+
+def pytest_configure() -> None:
+    """Let ctrl-C be what it is: a shell that starts us in the background ignores it, and children would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
