@@ -24,7 +24,7 @@ _PACKED = "packed"
 
 
 def pytest_configure() -> None:
-    """Let ctrl-C be what it is: a shell that starts us in the background ignores it, and children would inherit that."""
+    """Let ctrl-C be what it is: a shell that starts us in the background ignores it, and children inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
