@@ -45,7 +45,7 @@ def test_an_edit_is_typed_reviewed_applied_and_taken_back(source: Path, qwen05_p
         session.press("C-s")
         session.wait_for("Applied to")
         assert "if not items" in source.read_text() and "def total(items):" in source.read_text()
-        session.press("U")
+        session.press("F10")
         session.wait_for("as it was before")
         assert source.read_text() == SOURCE
         with ended(session.pid) as gone:
