@@ -89,7 +89,8 @@ class ChildClient:
         return TokenCounts(*counts)
 
     async def complete(self, request: CompletionRequest, cancel: CancelFlag) -> AsyncGenerator[EngineEvent, None]:
-        order = {"do": "complete", "request": request_to_json(request)}
+        # A flag that is set already travels with the order: a cancel sent after it may find the work begun.
+        order = {"do": "complete", "request": request_to_json(request), "cancelled": cancel.is_set()}
         async with aclosing(self._answers(order, cancel)) as answers:
             async for answer in answers:
                 if "event" in answer:

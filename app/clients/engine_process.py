@@ -1,6 +1,6 @@
 """The process that `app.clients.child` starts: one engine, orders from stdin, answers to stdout, JSON line by line.
 
-    in    {"id": 3, "do": "describe" | "count" | "complete" | "cancel", "request": {...}}
+    in    {"id": 3, "do": "describe" | "count" | "complete" | "cancel", "request": {...}, "cancelled": false}
     out   {"id": 3, "identity": {...}} | {"id": 3, "counts": [prompt, source]} | {"id": 3, "event": {...}} ...
           {"id": 3, "done": true} | {"id": 3, "error": {...}} | {"note": "a sentence"}
 
@@ -77,6 +77,8 @@ class EngineProcess:
                 number = int(order["id"])
                 if order["do"] != "cancel":
                     self._flags[number] = CancelFlag()
+                    if order.get("cancelled") is True:
+                        self._flags[number].set()
                     self._orders.put(order)
                 elif flag := self._flags.get(number):
                     flag.set()
