@@ -67,9 +67,10 @@ class PrefixCache:
         if best is not None and found >= cached + WORTH:
             self._model.import_cache(best.snapshot)
             cached = found
-            self._copies = [copy for copy in self._copies if copy is not best]
-            if not best.conversation.goes_on_in(prompt):  # else it is live now, and copied again as it is then
-                self._copies.append(best)
+            others = [copy for copy in self._copies if copy is not best]
+            # One that goes on is live now, and copied again as it is then; one that had to make room has gone.
+            stays = len(others) < len(self._copies) and not best.conversation.goes_on_in(prompt)
+            self._copies = [*others, best] if stays else others
         self._model.truncate(cached)
         self._live = Conversation(tuple(prompt[:cached]), cached)
         return cached

@@ -113,6 +113,16 @@ def test_a_copy_that_cannot_be_put_back_changes_nothing(monkeypatch: pytest.Monk
     assert engine.ask(conversation(0)) == len(conversation(0)) - 1
 
 
+def test_a_copy_that_made_room_does_not_come_back_over_the_budget() -> None:
+    first, other = conversation(0, 130), conversation(1, 130)
+    engine = Engine(4 * (len(first) + 5))  # room for one copy
+    engine.ask(first)
+    engine.ask(other)  # now `first` is the copy
+    branch = [*first[: WORTH + 10], *(60 + at % 3 for at in range(200))]
+    assert engine.ask(branch) == WORTH + 10  # read from the copy of `first`, which `other` took the place of
+    assert engine.prefixes.copied_bytes <= 4 * (len(first) + 5)
+
+
 @settings(derandomize=True, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4 * WORTH), st.integers(0, 40)), max_size=20),
