@@ -114,7 +114,7 @@ def test_a_copy_that_cannot_be_put_back_changes_nothing(monkeypatch: pytest.Monk
 
 
 def test_a_copy_that_made_room_does_not_come_back_over_the_budget() -> None:
-    first, other = conversation(0, 130), conversation(1, 130)
+    first, other = conversation(0, 300), conversation(1, 300)
     engine = Engine(4 * (len(first) + 5))  # room for one copy
     engine.ask(first)
     engine.ask(other)  # now `first` is the copy
