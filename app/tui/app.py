@@ -26,6 +26,7 @@ from app.tui.screen_actions import ScreenActions
 from app.tui.screens.file_screen import LOOK_AGAIN_S
 from app.tui.screens.workspace import WorkspaceScreen
 from app.tui.widgets.crash_dialog import CrashDialog
+from app.tui.widgets.diff_view import DiffView
 
 Connect = Callable[[str | None], EngineClient]
 """A client for a model (catalogue id or path); None takes the one of the settings. Cheap: it loads when first used."""
@@ -132,8 +133,10 @@ class RedraftApp(ScreenActions):
         error = event.worker.error
         if event.state is WorkerState.ERROR and error is not None:
             report = "".join(traceback.format_exception(error))
-            said = f"{type(error).__name__}: {error}"
-            self.push_screen(CrashDialog(said, report, write_report(report), self.copy))
+            said, written = f"{type(error).__name__}: {error}", write_report(report)
+            if not self.workspace.query(DiffView):
+                return  # the screen is being taken down under a run: the report is all that can be left
+            self.push_screen(CrashDialog(said, report, written, self.copy))
             self.workspace.run_broke(str(error))
 
 
