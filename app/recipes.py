@@ -13,6 +13,7 @@ from pathlib import Path
 from app.errors import SettingsError, UsageError
 from app.paths import settings_file, shown
 from app.private_files import held, write_private
+from app.toml_file import read_toml
 from prompts import recipes_toml
 
 MOST_NAME = 60
@@ -69,21 +70,16 @@ def save_recipe(name: str, instruction: str, path: Path | None = None) -> None:
 
 
 def _own(path: Path) -> dict[str, str]:
-    said = shown(path)
     try:
-        table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        table = read_toml(path)
     except FileNotFoundError:
         return {}
-    except OSError as error:
-        raise SettingsError(f"{said} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise SettingsError(f"{said} is not valid TOML: it is not UTF-8 (byte {error.start}).") from error
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{said} is not valid TOML: {error}.") from error
+    recipes: dict[str, str] = {}
     for name, text in table.items():
         if not isinstance(text, str) or not text.strip():
-            raise SettingsError(f"{said}: `{shown(name)}` must be an instruction in quotes.")
-    return table
+            raise SettingsError(f"{shown(path)}: `{shown(name)}` must be an instruction in quotes.")
+        recipes[name] = text
+    return recipes
 
 
 def _quoted(text: str) -> str:

@@ -6,13 +6,13 @@ an error, so a typing mistake never passes silently.
 
 import json
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app.errors import SettingsError
 from app.paths import settings_file
+from app.toml_file import read_toml
 
 
 @dataclass(frozen=True)
@@ -205,18 +205,9 @@ def _checked(key: _Key, value: object, where: str) -> object:
 
 def _file_values(path: Path) -> dict[str, object]:
     try:
-        if path.exists() and not path.is_file():
-            raise SettingsError(f"{path} cannot be read: it is not a regular file.")
-        table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        return dict(_flatten(read_toml(path), ""))
     except FileNotFoundError:
         return {}
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise SettingsError(f"{path} is not valid TOML: it is not UTF-8 (byte {error.start}).") from error
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path} is not valid TOML: {error}.") from error
-    return dict(_flatten(table, ""))
 
 
 def _flatten(table: Mapping[str, object], prefix: str) -> list[tuple[str, object]]:

@@ -5,14 +5,15 @@ pattern that fits counts. Knows nothing of inline triggers. Invariant: a rules f
 refused before anything is watched.
 """
 
-import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.base import GitIgnorePatternError
 
 from app.errors import SettingsError
 from app.paths import shown
+from app.toml_file import read_toml
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,9 @@ def read_rules(path: str, everywhere: str | None = None) -> StandingRules:
     """A rules file. Raises SettingsError naming the file and what is wrong with it."""
     said = shown(path)
     try:
-        with open(path, "rb") as stream:
-            table = tomllib.load(stream)
-    except OSError as error:
+        table = read_toml(Path(path))
+    except FileNotFoundError as error:
         raise SettingsError(f"The rules {said} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"The rules {said} are not valid TOML: {error}.") from error
     rules: list[_Rule] = []
     for pattern, instruction in table.items():
         if not isinstance(instruction, str) or not instruction.strip():

@@ -6,10 +6,9 @@ shipped table, never an error; nothing is measured at load.
 
 import contextlib
 import json
-import os
-import tempfile
 from pathlib import Path
 
+from editor_engine.atomic_file import write_atomically
 from editor_engine.draft.pass_cost import PassCost
 from editor_engine.models.target import ModelInfo
 
@@ -46,7 +45,4 @@ class CostMemory:
             return
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self._path.parent, prefix=".pass-cost-")
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump(self.cost.snapshot(), stream)
-            os.replace(temporary, self._path)
+            write_atomically(self._path, json.dumps(self.cost.snapshot()).encode())

@@ -8,12 +8,13 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from editor_engine.atomic_file import write_atomically
 
 _CHUNK = 16 << 20
 _SETTLED_NS = 2 * 10**9  # a file changed later than this before hashing may change again within one clock tick
@@ -55,9 +56,6 @@ def _remembered(record: Path, facts: list[object]) -> str | None:
 def _remember(record: Path, facts: list[object], sha256: str) -> None:
     try:
         record.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=record.parent, suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"file": facts, "sha256": sha256}, file)
-        os.replace(name, record)
+        write_atomically(record, json.dumps({"file": facts, "sha256": sha256}).encode())
     except OSError as reason:
         log.info("the hash is not remembered: %s", reason)

@@ -9,11 +9,11 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from editor_engine.atomic_file import write_atomically
 from editor_engine.config import default_threads, model_cache_dir, models_dir
 from editor_engine.errors import ModelFileError, ModelMissingError
 from editor_engine.machine import available_bytes
@@ -68,10 +68,7 @@ def write_record(file: Path, sha256: str) -> None:
     """Remember that the bytes of `file`, as it is now, hash to `sha256`; written whole or not at all."""
     status = file.stat()
     facts = {"sha256": sha256, "bytes": status.st_size, "mtime_ns": status.st_mtime_ns}
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".record-")
-    with os.fdopen(handle, "w", encoding="utf-8") as stream:
-        json.dump(facts, stream)
-    os.replace(name, record_path(file))
+    write_atomically(record_path(file), json.dumps(facts).encode())
 
 
 def _recorded(file: Path, status: os.stat_result | None) -> str | None:

@@ -6,10 +6,10 @@ treated as absent, and a file that is there is whole (written aside, synced, ren
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from editor_engine.atomic_file import write_atomically
 
 FILE_NAME = "tokenizer.jsonl"
 VERSION = 1
@@ -39,13 +39,4 @@ def write_cache(folder: Path, facts: Mapping[str, object], tokenizer_json: str) 
     body = tokenizer_json.encode("utf-8")
     head = json.dumps({**facts, "version": VERSION, "sha256": hashlib.sha256(body).hexdigest()})
     folder.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=FILE_NAME, suffix=".new", dir=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(head.encode("ascii") + b"\n" + body)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, folder / FILE_NAME)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_atomically(folder / FILE_NAME, head.encode("ascii") + b"\n" + body, durable=True)
