@@ -42,11 +42,39 @@ def default_threads() -> int:
 
 
 @dataclass(frozen=True)
+class HfOptions:
+    """How a folder with a Hugging Face checkpoint is loaded; of no meaning to a GGUF file."""
+
+    dtype: str = "auto"
+    """Of the weights and the arithmetic, one of DTYPES; `auto` takes what the checkpoint and the device do well."""
+    quantise: str | None = None
+    """One of QUANTISATIONS, by bitsandbytes; None loads the weights as they are."""
+    compute_dtype: str = "auto"
+    """What quantised weights are multiplied in, one of DTYPES; of no meaning without `quantise`."""
+    double_quant: bool = False
+    """Quantise the scales of nf4 and fp4 as well: less memory."""
+    device: str = "auto"
+    """`auto`, `cpu`, `cuda` or `cuda:N`."""
+    gpu_layers: int | None = None
+    """None puts all layers on the device; n the first n decoder layers there and the rest on the CPU."""
+    attention: str = "auto"
+    """One of ATTENTIONS."""
+    remote_code: bool = False
+    """Consent to run Python code that the checkpoint brings along."""
+
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+QUANTISATIONS = ("nf4", "fp4", "int8")
+ATTENTIONS = ("auto", "eager", "sdpa", "flash_attention_2")
+DRAFT_RULES = ("same-ids", "rejection")
+
+
+@dataclass(frozen=True)
 class EngineConfig:
     """How to load a model; what changes the numbers is fixed here, at load, and never after."""
 
     model_path: Path
-    """The GGUF file."""
+    """A GGUF file, or a folder with a Hugging Face checkpoint."""
     threads: int = 0
     """Worker threads; 0 takes every processor this process may use. Never changes a bit of the output."""
     context_length: int | None = None
@@ -56,3 +84,12 @@ class EngineConfig:
     0 keeps none. Never changes a bit of the output."""
     isa: str | None = None
     """Kernel variant by name (`scalar`, `avx2`); None takes the best this processor has."""
+    draft_path: Path | None = None
+    """The model that drafts where the file gives nothing to copy, as `model_path`; None drafts from the file only."""
+    draft_rule: str = "same-ids"
+    """How a sampled reply takes drafts of `draft_path`, one of DRAFT_RULES: only what it would have chosen itself, or by
+    the rejection rule, which keeps the distribution and not the tokens of a seed."""
+    max_memory: int | None = None
+    """Most bytes the load may take with everything it grows into (weights, draft model, cache, copies of it); None:
+    what is free."""
+    hf: HfOptions = HfOptions()

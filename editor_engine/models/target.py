@@ -28,6 +28,14 @@ class ModelInfo:
     isa: str
     contract_version: int
     """Version of the arithmetic (exactness contract); enters every token hash."""
+    backend: str = "native"
+    """Whose arithmetic it is: `native` or `transformers`."""
+    guarantee: str = "exact"
+    """`exact`: the tokens are those of plain decoding, whatever was drafted; `not guaranteed`: rows may decide."""
+    weights_bytes: int = 0
+    """Memory of the weights; 0: not said."""
+    cache_bytes_per_token: int = 0
+    """Memory the KV cache takes for a token; 0: not said."""
 
 
 @dataclass(frozen=True)
