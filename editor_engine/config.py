@@ -87,8 +87,8 @@ class EngineConfig:
     draft_path: Path | None = None
     """The model that drafts where the file gives nothing to copy, as `model_path`; None drafts from the file only."""
     draft_rule: str = "same-ids"
-    """How a sampled reply takes drafts of `draft_path`, one of DRAFT_RULES: only what it would have chosen itself, or by
-    the rejection rule, which keeps the distribution and not the tokens of a seed."""
+    """How a sampled reply takes drafts of `draft_path`, one of DRAFT_RULES: only what it would have chosen itself, or
+    by the rejection rule, which keeps the distribution and not the tokens of a seed."""
     max_memory: int | None = None
     """Most bytes the load may take with everything it grows into (weights, draft model, cache, copies of it); None:
     what is free."""
