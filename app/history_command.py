@@ -19,7 +19,10 @@ from app.paths import journal_dir, shown
 _Act = Callable[[str | None, Journal], Step]
 
 
-@click.command("undo", help="Take back the newest applied edit of FILE, or of the files under the current folder.")
+@click.command(
+    "undo",
+    help="Take back the newest applied edit of FILE (or of the files under it), or of those under the current folder.",
+)
 @click.argument("file", required=False, type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines.")
 def undo(file: str | None, as_json: bool) -> int:
@@ -35,7 +38,7 @@ def redo(file: str | None, as_json: bool) -> int:
     return _step(redo_edit, "Redone", file, as_json)
 
 
-@click.command("history", help="List applied edits, newest first; of FILE when given.")
+@click.command("history", help="List applied edits, newest first; of FILE, or of the files under it, when given.")
 @click.argument("file", required=False, type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines.")
 def history(file: str | None, as_json: bool) -> int:
@@ -62,6 +65,8 @@ def _step(act: _Act, done: str, file: str | None, as_json: bool) -> int:
         step = act(file, Journal(journal_dir()))
     except AppError as error:
         return _failed(error, writer)
+    for entry_id in step.damaged:
+        click.echo(f"The journal entry {entry_id} is damaged and was passed over.", err=True)
     if writer is None:
         click.echo(f"{done}: {shown(step.entry.path)} (journal entry {step.entry.id}).", err=True)
     else:

@@ -5,7 +5,7 @@ same safe replacement as an edit.
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.editing.filesystem import Filesystem, Snapshot
@@ -26,34 +26,38 @@ class Step:
     after_sha256: str
     guarded: bool
     """False where the file system cannot exchange names."""
+    damaged: tuple[str, ...] = ()
+    """Ids of younger entries that cannot be read: whether one is of the same file is not known."""
 
 
 def undo_edit(file: str | None, journal: Journal, *, cwd: Path | None = None, fs: Filesystem | None = None) -> Step:
-    """Take back the newest applied edit of `file`, or, without one, of the tree under `cwd` (the current folder).
+    """Take back the newest applied edit of `file` (of the tree, where it is a folder), or, without one, of the tree
+    under `cwd` (the current folder).
 
     Raises NothingToUndoError (5), ConflictError when the file is no longer what the edit wrote (6), and what
     `replace_file` raises.
     """
     settle_all(journal, fs)
-    applied = [entry for entry in journal.entries() if entry.state is State.APPLIED]
-    found = _in_scope(applied, file, cwd)
+    every = journal.entries()
+    found = _in_scope([entry for entry in every if entry.state is State.APPLIED], file, cwd)
     if not found:
-        raise NothingToUndoError(f"There is no applied edit of {_scope_name(file, cwd)} in the journal.")
-    return _step(found[-1], Kind.UNDO, journal, fs)
+        raise _nothing("applied", every, file, cwd)
+    damaged = [entry.id for entry in every[every.index(found[-1]) :] if entry.state is State.DAMAGED]
+    return replace(_step(found[-1], Kind.UNDO, journal, fs), damaged=tuple(damaged))
 
 
 def redo_edit(file: str | None, journal: Journal, *, cwd: Path | None = None, fs: Filesystem | None = None) -> Step:
     """Apply again the edit that was undone last, of `file` or of the tree under `cwd`. Raises as `undo_edit`."""
     settle_all(journal, fs)
-    undone = [entry for entry in journal.entries() if entry.state is State.UNDONE]
-    found = _in_scope(undone, file, cwd)
+    every = journal.entries()
+    found = _in_scope([entry for entry in every if entry.state is State.UNDONE], file, cwd)
     if not found:
-        raise NothingToUndoError(f"There is no undone edit of {_scope_name(file, cwd)} in the journal.")
+        raise _nothing("undone", every, file, cwd)
     return _step(max(found, key=lambda entry: entry.order), Kind.REDO, journal, fs)
 
 
 def entries(file: str | None, journal: Journal, fs: Filesystem | None = None) -> list[Entry]:
-    """The journal, newest first; of one file when given."""
+    """The journal, newest first; of one file or of the tree under a folder when given."""
     settle_all(journal, fs)
     found = journal.entries()
     if file is not None:
@@ -87,10 +91,18 @@ def _in_scope(found: list[Entry], file: str | None, cwd: Path | None) -> list[En
     if file is not None:
         # Not strict: the file may be gone, which is for the replacement to say.
         target = Path(os.path.realpath(file))
-        return [entry for entry in found if entry.path and entry.target == target]
-    tree = Path(os.path.realpath(cwd or Path.cwd()))
+        if not target.is_dir():
+            return [entry for entry in found if entry.path and entry.target == target]
+    tree = Path(os.path.realpath(file or cwd or Path.cwd()))
     return [entry for entry in found if entry.path and entry.target.is_relative_to(tree)]
 
 
-def _scope_name(file: str | None, cwd: Path | None) -> str:
-    return shown(file) if file is not None else f"the files under {shown(cwd or Path.cwd())}"
+def _nothing(state: str, every: list[Entry], file: str | None, cwd: Path | None) -> NothingToUndoError:
+    scope = (
+        shown(file)
+        if file is not None and not Path(file).is_dir()
+        else f"the files under {shown(file or cwd or Path.cwd())}"
+    )
+    damaged = sum(entry.state is State.DAMAGED for entry in every)
+    also = f"; {damaged} of its entries cannot be read (`redraft history` lists them)" if damaged else ""
+    return NothingToUndoError(f"There is no {state} edit of {scope} in the journal{also}.")

@@ -171,3 +171,27 @@ def test_entries_newest_first_of_one_file_or_all(desk: Desk) -> None:
     assert [entry.target for entry in entries(str(desk.deep), desk.journal)] == [desk.deep]
     desk.undo(desk.path)
     assert [entry.state for entry in entries(None, desk.journal)] == [State.UNDONE, State.APPLIED, State.APPLIED]
+
+
+def test_a_folder_means_the_files_under_it(desk: Desk) -> None:
+    desk.apply(B, desk.deep)
+    desk.apply(B)
+    assert [entry.target for entry in entries(str(desk.deep.parent), desk.journal)] == [desk.deep]
+    assert desk.undo(desk.deep.parent) == A and desk.deep.read_bytes() == A and desk.path.read_bytes() == B
+    assert desk.redo(desk.deep.parent) == B
+    (desk.folder / "empty").mkdir()
+    with pytest.raises(NothingToUndoError, match="the files under .*empty in the journal"):
+        desk.undo(desk.folder / "empty")
+
+
+def test_a_damaged_entry_that_is_passed_over_is_named(desk: Desk) -> None:
+    desk.apply(B)
+    desk.apply(C)
+    older, newer = desk.journal.entries()
+    damaged = next(desk.journal.folder.glob(f"{newer.id}.*"))
+    damaged.write_bytes(b"no entry")
+    desk.path.write_bytes(B)
+    step = undo_edit(str(desk.path), desk.journal, cwd=desk.folder)
+    assert (step.entry.id, step.damaged) == (older.id, (newer.id,))
+    with pytest.raises(NothingToUndoError, match="1 of its entries cannot be read"):
+        desk.undo(desk.path)
