@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from app.editing.journal import Journal
+from tests.support.edits import OLD
+
 
 @pytest.fixture
 def open_tmp() -> Iterator[Path]:
@@ -16,3 +19,17 @@ def open_tmp() -> Iterator[Path]:
     yield folder
     folder.chmod(0o700)
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file with the bytes of OLD."""
+    path = tmp_path / "f.py"
+    path.write_bytes(OLD)
+    return path
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    """An empty one."""
+    return Journal(tmp_path / "journal")
