@@ -116,6 +116,7 @@ class Engine:
 
     def _complete(self, request: CompletionRequest, cancel: CancelFlag) -> Generator[EngineEvent, None, None]:
         meter = Meter(self._clock)
+        decided, rerun = self._model.rerun_counts()
         tokens = tokenise(request, self._tokenizer, self._template)
         reply = self._new_reply(request, tokens)
         choose = Chooser(self._model, Sampling(request.temperature, request.seed), request.score)
@@ -152,7 +153,9 @@ class Engine:
             yield from reply.take_text([], tokens.source_lines)
         finally:
             self._prefixes.leave([*tokens.prompt, *reply.ids][: self._model.length], len(tokens.prompt))
-        yield Finished(reply.finish_reason, tuple(reply.ids), meter.stats(len(reply.ids), choose.mean_logprob))
+        decided_now, rerun_now = self._model.rerun_counts()
+        reruns = (decided_now - decided, rerun_now - rerun)
+        yield Finished(reply.finish_reason, tuple(reply.ids), meter.stats(len(reply.ids), choose.mean_logprob, reruns))
 
     def _new_reply(self, request: CompletionRequest, tokens: TokenisedRequest) -> Reply:
         room = self.info.context_length - len(tokens.prompt)
@@ -179,4 +182,5 @@ def _pass_event(record: PassRecord, source_lines: Sequence[int]) -> Pass:
         drafter=record.draft.drafter,
         source_line=source_line(record.draft.source_index, source_lines),
         ms=record.seconds * 1000,
+        draft_ms=record.drafter_s * 1000,
     )

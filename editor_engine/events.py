@@ -76,6 +76,8 @@ class Pass:
     source_line: int | None
     """1-based line of the user's file where the draft was copied from."""
     ms: float
+    draft_ms: float = 0.0
+    """What the drafter took before and after it, a draft model's own passes included."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,31 @@ class Text:
     text: str
     spans: tuple[Span, ...]
     """Cover `text` exactly."""
+
+
+@dataclass(frozen=True)
+class DraftModelStats:
+    """What a draft model did in one request."""
+
+    name: str
+    passes: int
+    """Its own passes that gave a token; those that only read are not among them."""
+    read_tokens: int
+    """Tokens it read to be in step: of the prompt, and of the output that it did not draft."""
+    read_s: float
+    """Seconds of that reading."""
+    seconds: float
+    """Seconds of all it did, reading included."""
+    by_position: tuple[tuple[int, int], ...]
+    """For the first, second, ... token of its drafts (times verified, times accepted)."""
+    gain: float | None
+    """Tokens per second with its drafts over plain decoding, as measured lately, this request and earlier ones; None
+    before anything was measured."""
+    decision: str
+    """What was decided and why, a sentence for the user."""
+    weights_bytes: int
+    cache_bytes: int
+    """Of its KV cache, as full as it is now."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +146,15 @@ class Stats:
     by_provenance: dict[Provenance, int] = field(default_factory=dict)
     """Output tokens of each class; empty where the engine does not say."""
     drafter_s: float | None = None
-    """Seconds the drafter itself took, its index of the prompt included; None without one."""
+    """Seconds drafting took, indexing the prompt and a draft model's passes included; None without a drafter."""
     peak_rss_bytes: int | None = None
     mean_logprob: float | None = None
     """Mean log-likelihood of the output under the model, nats per token; None where logits were not scored."""
+    draft_model: DraftModelStats | None = None
+    """None without a draft model, and where the engine does not say."""
+    rerun_share: float | None = None
+    """Share of the positions this request decided that were run again in plain form, since two tokens nearly tied; None
+    where rows never change a bit."""
     prediction: tuple[int, int] | None = None
     """Tokens of the source, sent as a prediction, that the server says it used, and did not use; not an acceptance."""
 

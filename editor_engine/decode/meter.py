@@ -64,8 +64,12 @@ class Meter:
     def _count(self, origins: Sequence[Origin]) -> None:
         self._origins.update(origin.provenance for origin in origins)
 
-    def stats(self, output_tokens: int, mean_logprob: float | None) -> Stats:
-        """Everything so far; rates are None where nothing was timed."""
+    def stats(self, output_tokens: int, mean_logprob: float | None, reruns: tuple[int, int] = (0, 0)) -> Stats:
+        """Everything so far; rates are None where nothing was timed.
+
+        `reruns`: positions this request decided, and those of them that were run again (`TargetModel.rerun_counts`).
+        """
+        decided, rerun = reruns
         first, last = self._first_emission, self._last_emission
         prefill_s = None if first is None else first - self._prefill_started
         decode_s = 0.0 if first is None else last - first
@@ -85,4 +89,5 @@ class Meter:
             drafter_s=self._drafter_s,
             peak_rss_bytes=peak_rss_bytes(),
             mean_logprob=mean_logprob,
+            rerun_share=rerun / decided if decided else None,
         )

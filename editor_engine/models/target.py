@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # numpy: 0.1 s that the light records around this protocol must not pay
+    import numpy as np
+    import numpy.typing as npt
+
     from editor_engine.models.sampling import Sampling, Scored
 
 
@@ -78,6 +81,13 @@ class TargetModel(Protocol):
 
         At temperature 0 the tokens are those of `forward`.
         """
+
+    def logits(self, tokens: Sequence[int], *, head_rows: int) -> "npt.NDArray[np.float32]":
+        """`forward` that returns logits instead of their greatest: float32 [head_rows, vocabulary]."""
+
+    def rerun_counts(self) -> tuple[int, int]:
+        """(positions decided, positions run again in plain form for a near tie) since it was loaded; (0, 0) where rows
+        never change a bit."""
 
     def truncate(self, length: int) -> None:
         """Forget every token from position `length` on."""

@@ -130,7 +130,7 @@ def test_scoring_changes_no_token_and_is_the_mean_of_the_tokens(engine: Engine) 
         model.truncate(0)
         ahead = [*prompt, *scored.token_ids[:at]]
         for start in range(0, len(ahead), model.rows):
-            logits = model.score(ahead[start : start + model.rows], head_rows=1)[0].astype(float)
+            logits = model.logits(ahead[start : start + model.rows], head_rows=1)[0].astype(float)
         total += logits[token] - logits.max() - np.log(np.exp(logits - logits.max()).sum())
     assert scored.stats.mean_logprob == pytest.approx(total / len(scored.token_ids), rel=1e-9)
 

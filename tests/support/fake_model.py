@@ -7,11 +7,17 @@ import zlib
 from array import array
 from collections.abc import Callable, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from editor_engine.errors import CancelledError, ContextOverflowError, RequestError
 from editor_engine.models.sampling import Sampling, Scored
 from editor_engine.models.target import CacheSnapshot, ModelInfo
 
 NextToken = Callable[[Sequence[int]], int]
+
+SURE = 9.0
+"""Logit of the next token; every other has 0."""
 
 
 def pseudo_random(vocab_size: int) -> NextToken:
@@ -75,6 +81,15 @@ class FakeModel:
     def sample(self, tokens: Sequence[int], *, head_rows: int, sampling: Sampling) -> list[Scored]:
         choices = self.forward(tokens, head_rows=head_rows)
         return [Scored(choice, -float(choice)) for choice in choices]
+
+    def logits(self, tokens: Sequence[int], *, head_rows: int) -> npt.NDArray[np.float32]:
+        choices = self.forward(tokens, head_rows=head_rows)
+        rows = np.zeros((head_rows, self._info.vocab_size), np.float32)
+        rows[range(head_rows), choices] = SURE
+        return rows
+
+    def rerun_counts(self) -> tuple[int, int]:
+        return 0, 0
 
     def truncate(self, length: int) -> None:
         assert 0 <= length <= len(self.cache)

@@ -44,15 +44,19 @@ class NativeModel:
         """
         return self._core.forward(tokens, head_rows)
 
-    def score(self, tokens: Sequence[int], *, head_rows: int) -> npt.NDArray[np.float32]:
-        """`forward` that returns logits instead of their greatest: float32 [head_rows, vocabulary]."""
+    def logits(self, tokens: Sequence[int], *, head_rows: int) -> npt.NDArray[np.float32]:
+        """`forward` that returns logits instead of their greatest (`TargetModel`)."""
         return self._core.forward_logits(tokens, head_rows)[1]
 
     def sample(self, tokens: Sequence[int], *, head_rows: int, sampling: Sampling) -> list[Scored]:
         """`forward` with the full logits scored (`TargetModel`)."""
         first = self.length + len(tokens) - head_rows + 1
-        logits = self.score(tokens, head_rows=head_rows)
+        logits = self.logits(tokens, head_rows=head_rows)
         return [choose(row, sampling, first + index) for index, row in enumerate(logits)]
+
+    def rerun_counts(self) -> tuple[int, int]:
+        """Nothing is ever run again (`TargetModel`): rows do not change a bit."""
+        return 0, 0
 
     def truncate(self, length: int) -> None:
         """Forget every token from position `length` on. Raises RequestError when there are fewer."""

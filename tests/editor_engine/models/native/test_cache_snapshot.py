@@ -30,7 +30,7 @@ def load(path: Path, **options: object) -> NativeModel:
 def scores(model: NativeModel, tokens: list[int], chunk: int = 64) -> npt.NDArray[np.float32]:
     """Logits after every token."""
     parts = [tokens[at : at + chunk] for at in range(0, len(tokens), chunk)]
-    return np.concatenate([model.score(part, head_rows=len(part)) for part in parts])
+    return np.concatenate([model.logits(part, head_rows=len(part)) for part in parts])
 
 
 @pytest.mark.parametrize("length", [1, 2, 63, 64, 65, 128, 150])

@@ -49,7 +49,7 @@ def load(path: Path, **options: object) -> LoadedModel:
 def scores(path: Path, **options: object) -> np.ndarray:
     loaded = load(path, **options)
     assert loaded.notes == ()
-    return loaded.model.score(TOKENS, head_rows=len(TOKENS))
+    return loaded.model.logits(TOKENS, head_rows=len(TOKENS))
 
 
 @pytest.mark.parametrize("family", ["qwen2", "llama"])
@@ -90,7 +90,7 @@ def test_an_embedding_that_is_not_quantised(tmp_path: Path) -> None:
 
 def test_truncating_and_interrupting_leave_the_same_model(tmp_path: Path) -> None:
     model = load(write_tiny(tmp_path / "tiny.gguf")).model
-    fresh = model.score(TOKENS, head_rows=1)
+    fresh = model.logits(TOKENS, head_rows=1)
     model.truncate(7)
     assert model.length == 7
     model.interrupt()
@@ -98,7 +98,7 @@ def test_truncating_and_interrupting_leave_the_same_model(tmp_path: Path) -> Non
         model.forward(TOKENS[7:], head_rows=1)
     assert model.length == 7
     model.resume()
-    assert np.array_equal(model.score(TOKENS[7:], head_rows=1), fresh)
+    assert np.array_equal(model.logits(TOKENS[7:], head_rows=1), fresh)
     assert model.length == len(TOKENS)
 
 
@@ -135,7 +135,7 @@ def test_facts(tmp_path: Path) -> None:
 def test_cache_is_used_and_rebuilt_with_the_same_bits(tmp_path: Path) -> None:
     path = write_tiny(tmp_path / "tiny.gguf", kind="Q4_K")
     loaded = load(path)
-    first = loaded.model.score(TOKENS, head_rows=len(TOKENS))
+    first = loaded.model.logits(TOKENS, head_rows=len(TOKENS))
     packed = cache_file(loaded.cache_folder, kernels.LAYOUT_VERSION)
     made = packed.stat()
     assert np.array_equal(scores(path), first)
@@ -166,7 +166,7 @@ def test_a_cache_that_cannot_be_written_is_a_note(tmp_path: Path) -> None:
     folder.write_bytes(b"in the way")
     loaded = load(path)
     assert len(loaded.notes) == 1 and "cannot be kept" in loaded.notes[0]
-    assert np.array_equal(loaded.model.score(TOKENS, head_rows=len(TOKENS)), right)
+    assert np.array_equal(loaded.model.logits(TOKENS, head_rows=len(TOKENS)), right)
 
 
 def test_too_little_memory_is_refused_before_anything_is_packed(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def check(path: Path, count: int) -> None:
 
     tokens = tokenizer.encode(CODE)
     chunks = [tokens[at : at + model.rows] for at in range(0, len(tokens), model.rows)]
-    ours = np.concatenate([model.score(chunk, head_rows=len(chunk)) for chunk in chunks])
+    ours = np.concatenate([model.logits(chunk, head_rows=len(chunk)) for chunk in chunks])
     twin = FloatTwin(open_checkpoint(GgufFile(path))).logits(tokens)
     transformers_model = reference.reference_model(path)
     reference.assert_same_model(twin, reference.reference_logits(transformers_model, tokens), BOUND)
@@ -115,7 +115,7 @@ def check_identity(path: Path, count: int) -> None:
     def run(chunk: int, isa: str, threads: int) -> bytes:
         model = load_native(EngineConfig(path, isa=isa, threads=threads, context_length=256)).model
         pieces = [tokens[at : at + chunk] for at in range(0, count, chunk)]
-        return b"".join(model.score(piece, head_rows=len(piece)).tobytes() for piece in pieces)
+        return b"".join(model.logits(piece, head_rows=len(piece)).tobytes() for piece in pieces)
 
     tokens = [index * 97 % 49000 for index in range(1, count + 1)]
     right = run(count, "scalar", 2)
