@@ -57,8 +57,9 @@ def parse_place(text: str) -> Place:
         raise UsageError("An engine's address has no name or key in it; the key goes into REDRAFT_ENGINE_KEY.")
     if parts.query or parts.fragment:
         raise UsageError(f"The engine {text!r} must not have a query or a fragment.")
-    base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-    if _VERSIONED.search(parts.path):
+    path = parts.path.rstrip("/").removesuffix("/chat/completions")  # as some guides give a server's address
+    base = f"{parts.scheme}://{parts.netloc}{path}"
+    if _VERSIONED.search(path):
         return Place(text, base.removesuffix("/v1"), base)
     return Place(text, base, f"{base}/v1")
 

@@ -16,6 +16,8 @@ from app.errors import UsageError
         ("https://host/api/v1", "https://host/api", "https://host/api/v1"),
         ("https://host/v1beta/openai/", "https://host/v1beta/openai", "https://host/v1beta/openai"),
         ("http://[::1]:80/v1", "http://[::1]:80", "http://[::1]:80/v1"),
+        ("http://h:1/v1/chat/completions", "http://h:1", "http://h:1/v1"),
+        ("http://h:1/chat/completions/", "http://h:1", "http://h:1/v1"),
     ],
 )
 def test_web_addresses(text: str, root: str, api: str) -> None:
