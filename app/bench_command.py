@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from app.bench.answering import Command, answering, load_model, locate_model, model_and_machine, model_options
+from app.load_flags import load_flags
+from app.load_options import Given, command_words
 
 if TYPE_CHECKING:  # the engine brings numpy and the native core: 0.15 s that `--help` must not pay
     from editor_engine.bench.loading import BenchModel
@@ -83,8 +85,7 @@ def _contexts_option(command: Command) -> Command:
 @_model_options
 @_contexts_option
 def prefill(
-    model: str | None,
-    threads: int | None,
+    load: Given,
     isa: str | None,
     repeats: int,
     contexts: tuple[int, ...] | None,
@@ -95,7 +96,7 @@ def prefill(
     from editor_engine.bench.rates import check_contexts, over_base, prefill_rates
 
     with answering("prefill", as_json) as output:
-        parts, model_id = load_model(model, threads, isa, max(contexts or CONTEXTS), output)
+        parts, model_id = load_model(load, isa, max(contexts or CONTEXTS), output)
         lengths = check_contexts(parts.model, _fitting(contexts, CONTEXTS, parts), 0)
         conditions = model_and_machine(parts, model_id, contexts=lengths, repeats=repeats)
         tokens = filler_tokens(max(lengths), parts.tokenizer.encode)
@@ -115,8 +116,7 @@ def prefill(
 @click.option("--passes", is_flag=True, help="Measure passes of several rows instead: the cost table of the drafter.")
 @click.option("--rows", callback=_numbers, metavar="N,N", help="Rows of those passes, at most 64.")
 def plain(
-    model: str | None,
-    threads: int | None,
+    load: Given,
     isa: str | None,
     repeats: int,
     contexts: tuple[int, ...] | None,
@@ -131,7 +131,7 @@ def plain(
 
     with answering("plain", as_json) as output:
         defaults, room = (PASS_CONTEXTS, WIDEST) if passes else (CONTEXTS, steps)
-        parts, model_id = load_model(model, threads, isa, max(contexts or defaults) + room, output)
+        parts, model_id = load_model(load, isa, max(contexts or defaults) + room, output)
         chosen = check_contexts(parts.model, _fitting(contexts, defaults, parts, room), room)
         conditions = model_and_machine(parts, model_id, contexts=chosen, repeats=repeats)
         tokens = filler_tokens(max(chosen) + WIDEST, parts.tokenizer.encode)
@@ -152,8 +152,7 @@ def plain(
 @click.option("--mode", "modes", multiple=True, metavar="MODE", help="A mode of llama.cpp; repeat for several. [all]")
 @click.option("--no-bare", is_flag=True, help="Leave the bare prompt out: no prefill and plain figures.")
 def peers(
-    model: str | None,
-    threads: int | None,
+    load: Given,
     isa: str | None,
     repeats: int,
     tasks: Path | None,
@@ -175,7 +174,7 @@ def peers(
         peer_llamacpp.require_package()
         peer_llamacpp.require_modes(modes)
         variant = chosen_isa(isa)
-        located, chosen = locate_model(model, threads)
+        located, options = locate_model(load)
         tokenizer, sha256 = load_file_tokenizer(located.path)
 
         def count(text: str) -> int:
@@ -187,13 +186,13 @@ def peers(
         bare = None if no_bare else PeerRequest((Message("user", text),), BARE_OUTPUT)
         longest = max(longest, count(text) + BARE_OUTPUT + 64)
         context = -(-(longest + 2 * WIDEST) // 256) * 256
-        job = PeerJob(str(located.path), "", chosen, context, variant, requests)
+        job = PeerJob(str(located.path), "", options.threads, context, variant, requests)
         conditions = {
             **machine_conditions(),
             "xllamacpp": package_version(peer_llamacpp.PACKAGE),
             "model_id": located.id,
             "model_sha256": sha256,
-            "threads": chosen,
+            "threads": options.threads,
             "isa": variant,
             "context": context,
             "repeats": repeats,
@@ -209,8 +208,7 @@ def peers(
 @click.option("--turns", type=click.IntRange(1), default=10, show_default=True, help="Edits of the session, at most.")
 @click.option("--score", is_flag=True, help="Report the mean log-likelihood of the output, too; slower on both sides.")
 def edit(
-    model: str | None,
-    threads: int | None,
+    load: Given,
     isa: str | None,
     repeats: int,
     tasks: Path | None,
@@ -225,7 +223,7 @@ def edit(
 
     with answering("edit", as_json) as output:
         chosen = (turns_of_file(tasks) if tasks else own_session())[:turns]
-        parts, model_id = load_model(model, threads, isa, SESSION_CONTEXT, output)
+        parts, model_id = load_model(load, isa, SESSION_CONTEXT, output)
         conditions = model_and_machine(
             parts, model_id, repeats=repeats, turns=[turn.kind for turn in chosen], score=score
         )
@@ -234,7 +232,11 @@ def edit(
 
 
 @bench.command()
-@click.option("--model", metavar="MODEL", help="Catalogue id or path of the .gguf file whose tokenizer is used.")
+@load_flags(
+    only=("model", "threads"),
+    model="Catalogue id or path of the .gguf file whose tokenizer is used.",
+    threads="Threads of the measured curve.",
+)
 @_tasks_option(required=True)
 @click.option(
     "--curve",
@@ -244,11 +246,8 @@ def edit(
     help="Cost curve; measured: what passes of this model took here, by --threads and --isa. [flat and avx2]",
 )
 @click.option("--isa", metavar="NAME", help="Kernel variant of the measured curve; by default the best one here.")
-@click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Threads of the measured curve.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
-def replay(
-    model: str | None, tasks: Path, curves: tuple[str, ...], isa: str | None, threads: int | None, as_json: bool
-) -> None:
+def replay(load: Given, tasks: Path, curves: tuple[str, ...], isa: str | None, as_json: bool) -> None:
     """Drafters and simulated peers over edits with a known result; no model runs, so figures never vary."""
     from editor_engine.bench import replay as replays
     from editor_engine.bench.conditions import package_version
@@ -257,12 +256,12 @@ def replay(
 
     with answering("replay", as_json) as output:
         known = replays.load_tasks(tasks)
-        located, chosen_threads = locate_model(model, threads)
+        located, options = locate_model(load)
         tokenizer, sha256 = load_file_tokenizer(located.path)
         token_tasks = replays.tokenise(known, tokenizer)
         chosen = {name: curve for name, curve in CURVES.items() if not curves or name in curves}
         if MEASURED in curves:
-            chosen[MEASURED] = measured_curve(sha256, chosen_threads, chosen_isa(isa))
+            chosen[MEASURED] = measured_curve(sha256, options.threads, chosen_isa(isa))
         figures = replays.replay(token_tasks, DRAFTERS, chosen)
         conditions = {
             "redraft": package_version("redraft"),
@@ -278,7 +277,7 @@ def replay(
 @bench.command()
 @_model_options
 @click.option("--steps", type=click.IntRange(2, 4096), default=65, show_default=True, help="Tokens decoded in a run.")
-def server(model: str | None, threads: int | None, isa: str | None, repeats: int, steps: int, as_json: bool) -> None:
+def server(load: Given, isa: str | None, repeats: int, steps: int, as_json: bool) -> None:
     """What `redraft serve` costs over the engine in process; its start, its health, and how soon it is idle again."""
     import tempfile
 
@@ -287,9 +286,9 @@ def server(model: str | None, threads: int | None, isa: str | None, repeats: int
     from editor_engine.requests import CompletionRequest, Message
 
     with answering("server", as_json) as output, tempfile.TemporaryDirectory(prefix="redraft-bench-") as folder:
-        parts, model_id = load_model(model, threads, isa, BARE_TOKENS + SERVER_PROMPT + steps, output)
+        parts, model_id = load_model(load, isa, BARE_TOKENS + SERVER_PROMPT + steps, output)
         info = parts.model.info
-        located, _ = locate_model(model, threads)
+        located, _ = locate_model(load)
         conditions = model_and_machine(parts, model_id, repeats=repeats, steps=steps)
 
         def request(tokens: int, first: str, most: int) -> CompletionRequest:
@@ -297,7 +296,7 @@ def server(model: str | None, threads: int | None, isa: str | None, repeats: int
             return CompletionRequest((Message("user", text),), most, draft=False)
 
         figures = measure_server(
-            ["--model", str(located.path), "--threads", str(info.threads), "--isa", info.isa],
+            [*command_words({**load, "model": str(located.path), "threads": info.threads}), "--isa", info.isa],
             parts.engine().complete,
             request(BARE_TOKENS // 4, "Code:", steps),
             lambda run: request(min(SERVER_PROMPT, info.context_length // 2), f"Code, part {run}:", 1),
@@ -310,11 +309,10 @@ def server(model: str | None, threads: int | None, isa: str | None, repeats: int
 
 
 @bench.command()
-@click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
-@click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Threads; 0 takes every processor.")
+@load_flags()
 @click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Starts of the program.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
-def ui(model: str | None, threads: int | None, repeats: int, as_json: bool) -> None:
+def ui(load: Given, repeats: int, as_json: bool) -> None:
     """The terminal UI in a pseudo terminal: file visible, key to paint while decoding, first hunk, escape, memory."""
     import tempfile
 
@@ -323,17 +321,16 @@ def ui(model: str | None, threads: int | None, repeats: int, as_json: bool) -> N
     from editor_engine.bench.conditions import machine_conditions
 
     with answering("ui", as_json) as output, tempfile.TemporaryDirectory(prefix="redraft-bench-") as folder:
-        located, chosen = locate_model(model, threads)
-        conditions = {**machine_conditions(), "model_id": located.id, "threads": chosen, "repeats": repeats}
+        located, options = locate_model(load)
+        conditions = {**machine_conditions(), "model_id": located.id, "threads": options.threads, "repeats": repeats}
         text, instruction = own_session()[0].text or "", own_session()[RENAME].instruction
-        options = ["--model", str(located.path), "--threads", str(chosen)]
-        figures = measure_ui(options, text, instruction, Path(folder), repeats, time.perf_counter, output.progress)
+        words = command_words({**load, "model": str(located.path), "threads": options.threads})
+        figures = measure_ui(words, text, instruction, Path(folder), repeats, time.perf_counter, output.progress)
         output.answer(conditions, figures.table(), figures.fields())
 
 
 @bench.command()
-@click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
-@click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Threads; 0 takes every processor.")
+@load_flags()
 @click.option(
     "--files", type=click.IntRange(1, 1_000_000), default=50_000, show_default=True, help="Files in the tree."
 )
@@ -341,9 +338,7 @@ def ui(model: str | None, threads: int | None, repeats: int, as_json: bool) -> N
 @click.option("--idle", type=click.FloatRange(0.1), default=65.0, show_default=True, help="Idle seconds in a run.")
 @click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs of a watch.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
-def watch(
-    model: str | None, threads: int | None, files: int, saves: int, idle: float, repeats: int, as_json: bool
-) -> None:
+def watch(load: Given, files: int, saves: int, idle: float, repeats: int, as_json: bool) -> None:
     """A watch on a large tree: its start, what it costs while idle, and a save's way to its proposal."""
     import sys
     import tempfile
@@ -353,14 +348,14 @@ def watch(
     from prompts import bench_text
 
     with answering("watch", as_json) as output, tempfile.TemporaryDirectory(prefix="redraft-bench-") as folder:
-        located, chosen = locate_model(model, threads)
+        located, options = locate_model(load)
         root = Path(folder, "tree")
         output.progress(f"making {files} files")
         make_tree(root, files)
-        conditions = {**machine_conditions(), "model_id": located.id, "threads": chosen, "repeats": repeats}
-        options = ["--model", str(located.path), "--threads", str(chosen)]
+        conditions = {**machine_conditions(), "model_id": located.id, "threads": options.threads, "repeats": repeats}
+        words = command_words({**load, "model": str(located.path), "threads": options.threads})
         figures = measure_watch(
-            [sys.executable, "-P", "-m", "app.cli", "watch", *options],
+            [sys.executable, "-P", "-m", "app.cli", "watch", *words],
             {"XDG_STATE_HOME": str(Path(folder, "state"))},
             root,
             bench_text("parcels"),

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from app.load_flags import load_flags
+from app.load_options import Given
+
 if TYPE_CHECKING:  # the edit brings the language tables and parsers: 0.1 s that `--help` must not pay
     from app.engine_client import EngineClient
     from app.headless import EditOptions
@@ -44,9 +47,8 @@ class EditCommand(click.Command):
 @click.option("--max-deletions", type=click.IntRange(0), metavar="N", help="Most lines that may be deleted.")
 @click.option("--path", "name", metavar="NAME", help="With - as FILE: the name that stdin goes by.")
 @click.option("--encoding", metavar="NAME", help="How the file is encoded, where it is not UTF-8 or UTF-16.")
-@click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
 @click.option("--engine", metavar="URL", help="Address of another engine, as http://localhost:8000/v1 or unix:SOCKET.")
-@click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
+@load_flags()
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors and warnings.")
 @click.option("--stream", is_flag=True, help="Show the reply as it comes, coloured by where each token came from.")
 @click.option("-v", "--verbose", is_flag=True, help="Say more: figures by source, and the output's log-likelihood.")
@@ -67,9 +69,8 @@ def edit(
     max_deletions: int | None,
     name: str | None,
     encoding: str | None,
-    model: str | None,
     engine: str | None,
-    threads: int | None,
+    load: Given,
     quiet: bool,
     stream: bool,
     verbose: bool,
@@ -94,7 +95,7 @@ def edit(
             strict=settings.strict if strict is None else strict,
             draft=settings.draft if no_draft is None else not no_draft,
         )
-        return options, choose(settings, engine=engine, model=model, threads=threads)
+        return options, choose(settings, engine=engine, load=load)
 
     options = EditOptions(
         file=file,

@@ -45,6 +45,8 @@ class EngineDescription:
     capabilities: Capabilities = Capabilities()
     reached: str = "in this process"
     """How the engine is reached, for people and for `start.model` of the machine interface."""
+    arithmetic: str | None = None
+    """Whose kernels compute, in which types: `native avx2`, `transformers nf4 (compute bfloat16) sdpa`."""
 
 
 @dataclass(frozen=True)

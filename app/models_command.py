@@ -168,7 +168,7 @@ def pull(model_id: str | None, from_index: bool, accept_licence: bool, as_json: 
     outcomes = ["unchanged"]
     with _answering(as_json, lambda: outcomes[-1]) as output:
         settings = load_settings()
-        model = require(model_id) if model_id else _chosen(settings.model, output)
+        model = require(model_id) if model_id else _chosen(settings.load.model, output)
         entry = already_here(model)
         if entry is not None:
             output.note(f"{model.id} is installed already: {entry.path}")

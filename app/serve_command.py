@@ -8,6 +8,7 @@ import math
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ from app.errors import (
     UsageError,
 )
 from app.json_events import JsonWriter
+from app.load_flags import load_flags
+from app.load_options import Given, LoadOptions
 from app.paths import logs_dir, private_dir, shown
 from app.settings import engine_key, load_settings
 from editor_engine.errors import EngineError
@@ -32,6 +35,7 @@ if TYPE_CHECKING:  # FastAPI and the engine cost 0.8 s that `--help` must not pa
     from editor_engine.server.dispatcher import Progress, ServedEngine
     from editor_engine.server.options import ServeOptions
     from editor_engine.server.run import Listening
+    from editor_engine.store.installed import LocatedModel
 
 MEGABYTE = 1 << 20
 
@@ -50,8 +54,7 @@ class Seconds(click.FloatRange):
 @click.option("--socket", type=click.Path(), metavar="PATH", help="Unix socket; by default one in the runtime folder.")
 @click.option("--host", metavar="NAME", help="With --port: the address to listen on; beyond loopback a key is needed.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="TCP port, in place of the socket; 0: any.")
-@click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
-@click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
+@load_flags()
 @click.option("--isa", metavar="NAME", help="Kernel variant, such as avx2; by default the best one here.")
 @click.option("--idle-timeout", type=Seconds(1), metavar="S", help="Stop after so many seconds without work.")
 @click.option("--queue", type=click.IntRange(0, 10000), default=16, show_default=True, help="Requests that may wait.")
@@ -68,8 +71,7 @@ def serve(
     socket: str | None,
     host: str | None,
     port: int | None,
-    model: str | None,
-    threads: int | None,
+    load: Given,
     isa: str | None,
     idle_timeout: float | None,
     queue: int,
@@ -82,7 +84,7 @@ def serve(
     Without --port it listens on a unix socket that only you can use. Over TCP, clients show the key that
     REDRAFT_ENGINE_KEY holds here as bearer token; without it, only this machine is listened to.
     """
-    from editor_engine.config import EngineConfig, socket_path
+    from editor_engine.config import socket_path
     from editor_engine.server.options import Limits, ServeOptions
 
     lines = JsonWriter(sys.stdout) if as_json else None
@@ -99,14 +101,8 @@ def serve(
             idle_s=idle_timeout,
             limits=Limits(queue=queue),
         )
-        settings = load_settings()
-        configure = partial(
-            EngineConfig,
-            threads=settings.threads if threads is None else threads,
-            isa=isa,
-            prefix_bytes=cache_mb * MEGABYTE,
-        )
-        _serve(options, model or settings.model, configure, lines, quiet)
+        find = partial(_find, load_settings().load.over(load), isa, cache_mb * MEGABYTE)
+        _serve(options, find, lines, quiet)
     except (AppError, KeyboardInterrupt) as error:
         failure = error if isinstance(error, AppError) else InterruptedByUserError("Interrupted.")
         if lines:
@@ -122,10 +118,17 @@ def serve(
     return ExitCode.OK
 
 
+def _find(load: LoadOptions, isa: str | None, prefix_bytes: int) -> "tuple[EngineConfig, LocatedModel]":
+    """What is loaded, and the model as clients see it. Raises EngineErrors."""
+    from app.clients.in_process import locate_models
+
+    config, located = locate_models(load)
+    return replace(config, isa=isa, prefix_bytes=prefix_bytes), located
+
+
 def _serve(
     options: "ServeOptions",
-    model: str | None,
-    configure: "Callable[[Path], EngineConfig]",
+    find: "Callable[[], tuple[EngineConfig, LocatedModel]]",
     lines: JsonWriter | None,
     quiet: bool,
 ) -> None:
@@ -134,7 +137,6 @@ def _serve(
     from editor_engine.engine import Engine
     from editor_engine.server.listen import KeyNeededError, ListenError
     from editor_engine.server.run import Ending, Hosting, serve
-    from editor_engine.store.installed import locate
 
     def say(words: str) -> None:
         if not quiet:
@@ -153,10 +155,10 @@ def _serve(
         say(f"ready: {located.id}, {engine.info.threads} threads, context {engine.info.context_length} tokens.")
 
     try:
-        located = locate(model)
+        config, located = find()
 
         def load(progress: "Progress") -> "ServedEngine":
-            return Engine.load(configure(located.path), progress)
+            return Engine.load(config, progress)
 
         log = private_dir(logs_dir()) / "serve.log"
         ending = serve(options, Hosting(located.id, load, log, on_listening, on_ready))

@@ -6,23 +6,23 @@ an error, so a typing mistake never passes silently.
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app.errors import SettingsError
+from app.load_options import LOAD_OPTIONS, LoadOptions
 from app.paths import settings_file
 from app.toml_file import read_toml
+from app.value_kinds import Reader, one_of, switch, text, typed
 
 
 @dataclass(frozen=True)
 class Settings:
     """What a user may set once for every run."""
 
-    model: str | None = None
-    """Catalogue id or path of a GGUF file; None chooses one for this machine."""
-    threads: int = 0
-    """Worker threads; 0 takes every processor."""
+    load: LoadOptions = field(default_factory=LoadOptions)
+    """Which model is loaded, and how."""
     engine_url: str | None = None
     """Address of another engine (`app.clients.place`); None runs one on this machine."""
     engine_model: str | None = None
@@ -45,6 +45,7 @@ class Settings:
     """Action of the terminal UI to the keys it has instead of its own; `app.tui.actions.keymap` checks both."""
 
 
+_LOAD_SETTINGS = tuple(option for option in LOAD_OPTIONS if option.is_setting)
 THEMES = ("auto", "dark", "light")
 COLOURS = ("auto", "truecolor", "256", "16", "none")
 
@@ -63,57 +64,34 @@ class Setting:
     """What it may be, as a clause."""
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1024 else None
-
-
-def _switch(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _one_of(*words: str) -> Callable[[object], object | None]:
-    """A reader of one of `words`; a number in the file stands for its digits."""
-    return lambda value: str(value) if not isinstance(value, bool) and str(value) in words else None
-
-
-def _typed(value: str) -> object:
-    """What the text of a variable would be in the settings file: a number, a switch, else text."""
-    if value.isascii() and value.isdigit():
-        return int(value)
-    return {"true": True, "yes": True, "false": False, "no": False}.get(value.lower(), value)
-
-
 @dataclass(frozen=True)
 class _Key:
     field: str
+    """Of Settings, or of its LoadOptions: the keys of LOAD_OPTIONS."""
     environment: str
-    read: Callable[[object], object | None]
+    read: Reader
     wanted: str
 
 
-_KEYS = {
-    "model": _Key("model", "REDRAFT_MODEL", _text, "a model id or the path of a .gguf file"),
-    "threads": _Key("threads", "REDRAFT_THREADS", _count, "a whole number from 0 to 1024"),
-    "engine.url": _Key("engine_url", "REDRAFT_ENGINE_URL", _text, "an address such as http://localhost:8000/v1"),
-    "engine.model": _Key("engine_model", "REDRAFT_ENGINE_MODEL", _text, "a model as the engine names it"),
-    "models.from_index": _Key("from_index", "REDRAFT_FROM_INDEX", _switch, "true or false"),
-    "edit.strict": _Key("strict", "REDRAFT_STRICT", _switch, "true or false"),
-    "edit.draft": _Key("draft", "REDRAFT_DRAFT", _switch, "true or false"),
-    "ui.theme": _Key("theme", "REDRAFT_THEME", _one_of(*THEMES), f"one of {', '.join(THEMES)}"),
-    "ui.colours": _Key("colours", "REDRAFT_COLOURS", _one_of(*COLOURS), f"one of {', '.join(COLOURS)}"),
-    "ui.reduced_motion": _Key("reduced_motion", "REDRAFT_REDUCED_MOTION", _switch, "true or false"),
-    "ui.mouse": _Key("mouse", "REDRAFT_MOUSE", _switch, "true or false"),
+_KEYS = {option.key: _Key(option.name, option.variable, option.read, option.wanted) for option in _LOAD_SETTINGS} | {
+    "engine.url": _Key("engine_url", "REDRAFT_ENGINE_URL", text, "an address such as http://localhost:8000/v1"),
+    "engine.model": _Key("engine_model", "REDRAFT_ENGINE_MODEL", text, "a model as the engine names it"),
+    "models.from_index": _Key("from_index", "REDRAFT_FROM_INDEX", switch, "true or false"),
+    "edit.strict": _Key("strict", "REDRAFT_STRICT", switch, "true or false"),
+    "edit.draft": _Key("draft", "REDRAFT_DRAFT", switch, "true or false"),
+    "ui.theme": _Key("theme", "REDRAFT_THEME", one_of(*THEMES), f"one of {', '.join(THEMES)}"),
+    "ui.colours": _Key("colours", "REDRAFT_COLOURS", one_of(*COLOURS), f"one of {', '.join(COLOURS)}"),
+    "ui.reduced_motion": _Key("reduced_motion", "REDRAFT_REDUCED_MOTION", switch, "true or false"),
+    "ui.mouse": _Key("mouse", "REDRAFT_MOUSE", switch, "true or false"),
 }
+_LOADED = frozenset(option.key for option in _LOAD_SETTINGS)
+_EXAMPLES = {option.key: option.example for option in _LOAD_SETTINGS if option.example is not None}
 
 
 ENGINE_KEY = "REDRAFT_ENGINE_KEY"
 """Variable with the key that an engine's server asks for. No setting: a file is kept, copied and shown."""
 _VISIBLE = frozenset(map(chr, range(0x21, 0x7F)))
-_ACTION_KEY = _Key("keys", "", _text, 'keys separated by spaces, such as "ctrl+r f9"')
+_ACTION_KEY = _Key("keys", "", text, 'keys separated by spaces, such as "ctrl+r f9"')
 _ACTION_KEYS = "keys."
 """What an action's keys begin with; which actions there are is for the terminal UI to say."""
 
@@ -125,8 +103,10 @@ def load_settings(path: Path | None = None, environment: Mapping[str, str] | Non
     """
     found = _found(path, environment)
     keys = {name.removeprefix(_ACTION_KEYS): str(value) for name, (value, _) in found.items() if name not in _KEYS}
-    fields = {_KEYS[name].field: value for name, (value, _) in found.items() if name in _KEYS}
-    return replace(Settings(keys=keys), **fields)  # type: ignore[arg-type]  # each value went through its key's reader
+    load = {_KEYS[name].field: value for name, (value, _) in found.items() if name in _LOADED}
+    fields = {_KEYS[name].field: value for name, (value, _) in found.items() if name in _KEYS and name not in _LOADED}
+    settings = Settings(load=LoadOptions().over(load), keys=keys)
+    return replace(settings, **fields)  # type: ignore[arg-type]  # each value went through its key's reader
 
 
 def engine_key() -> str | None:
@@ -147,7 +127,7 @@ def explain_settings(path: Path | None = None, environment: Mapping[str, str] | 
     """Every key with its value and where that comes from. Raises as `load_settings` does."""
     found, explained = _found(path, environment), []
     for name, key in _KEYS.items():
-        value, origin = found.get(name, (getattr(Settings(), key.field), "default"))
+        value, origin = found.get(name, (_default(name), "default"))
         explained.append(Setting(name, value, origin, key.environment, key.wanted))
     for name, (value, origin) in found.items():
         if name not in _KEYS:
@@ -164,10 +144,16 @@ def settings_template() -> str:
         if before != table:
             table = before
             lines += ["", f"[{table}]"]
-        default = getattr(Settings(), key.field)
-        value = json.dumps("" if default is None else default)  # JSON's texts, numbers and switches are TOML's
+        default = _default(name)
+        default = _EXAMPLES.get(name, "") if default is None else default
+        value = json.dumps(default)  # JSON's texts, numbers and switches are TOML's
         lines.append(f"# {word} = {value}  # {key.wanted}; {key.environment} wins over it")
     return "\n".join([*lines, "", "[keys]", '# retry = "ctrl+r f5"  # the help (f1) names every action', ""])
+
+
+def _default(name: str) -> object:
+    field_name = _KEYS[name].field
+    return LoadOptions().value(field_name) if name in _LOADED else getattr(Settings(), field_name)
 
 
 def _found(path: Path | None, environment: Mapping[str, str] | None) -> dict[str, tuple[object, str]]:
@@ -189,10 +175,7 @@ def _found(path: Path | None, environment: Mapping[str, str] | None) -> dict[str
         if name not in by_variable:
             raise SettingsError(f"Unknown variable {name}; known ones: {', '.join(sorted(by_variable))}.")
         key = _KEYS[by_variable[name]]
-        typed = _typed(value) if key.read is not _text else value
-        if key.read is _switch and typed in (0, 1):
-            typed = bool(typed)
-        found[by_variable[name]] = (_checked(key, typed, name), name)
+        found[by_variable[name]] = (_checked(key, typed(value, key.read), name), name)
     return found
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from app.errors import UsageError
+from app.load_flags import load_flags
+from app.load_options import Given
 
 if TYPE_CHECKING:  # what reaches an engine need not be imported to print help
     from app.engine_client import EngineClient
@@ -15,8 +17,7 @@ if TYPE_CHECKING:  # what reaches an engine need not be imported to print help
 
 @click.command()
 @click.argument("file", required=False)
-@click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
-@click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
+@load_flags()
 @click.option("--engine", metavar="URL", help="Address of another engine, as http://localhost:8000/v1 or unix:SOCKET.")
 @click.option("--encoding", metavar="NAME", help="How the file is encoded, where it is not UTF-8 or UTF-16.")
 @click.option("--no-draft", is_flag=True, default=None, help="Decode plainly: the same output, slower.")
@@ -25,8 +26,7 @@ if TYPE_CHECKING:  # what reaches an engine need not be imported to print help
 @click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
 def ui(
     file: str | None,
-    model: str | None,
-    threads: int | None,
+    load: Given,
     engine: str | None,
     encoding: str | None,
     no_draft: bool | None,
@@ -36,7 +36,7 @@ def ui(
 ) -> int:
     """Edit FILE in the terminal UI; without FILE, choose one there."""
     if plain:
-        return _plain(file, model, threads, engine, encoding, no_draft, strict)
+        return _plain(file, load, engine, encoding, no_draft, strict)
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # textual paints on stderr
         raise UsageError("The terminal UI needs a terminal; --plain and `redraft edit FILE -i TEXT` work without one.")
     from app.editing.document import open_document
@@ -59,19 +59,21 @@ def ui(
         return choose(
             settings if chosen is None else replace(settings, engine_url=None),
             engine=engine if chosen is None else None,
-            model=chosen or model,
-            threads=threads,
+            load=load if chosen is None else _for_picked(load, chosen),
             child=True,
             on_note=lambda note: app.engine_note(note),
         )
 
     def watch_options(chosen: str | None) -> tuple[str, ...]:
-        # Where the settings name an engine, a watch asks that one, not the model that was picked here.
-        picked = chosen if settings.engine_url is None else None
+        if chosen is None:
+            given = load
+        elif settings.engine_url is None:
+            given = _for_picked(load, chosen)
+        else:  # a watch asks the engine of the settings, not the model that was picked here
+            given = {}
         return command_options(
             engine=engine if chosen is None else None,
-            model=model if chosen is None else picked,
-            threads=threads,
+            load=given,
             strict=strict,
             no_draft=no_draft,
         )
@@ -90,10 +92,14 @@ def ui(
     return app.return_code or 0
 
 
+def _for_picked(load: Given, chosen: str) -> Given:
+    """The options for a model that was picked meanwhile; consent to run code was given for another one."""
+    return {**{name: value for name, value in load.items() if name != "remote_code"}, "model": chosen}
+
+
 def _plain(
     file: str | None,
-    model: str | None,
-    threads: int | None,
+    load: Given,
     engine: str | None,
     encoding: str | None,
     no_draft: bool | None,
@@ -113,4 +119,4 @@ def _plain(
         draft=settings.draft if no_draft is None else not no_draft,
         strict=settings.strict if strict is None else strict,
     )
-    return plain_session(options, choose(settings, engine=engine, model=model, threads=threads), standard_streams())
+    return plain_session(options, choose(settings, engine=engine, load=load), standard_streams())

@@ -9,6 +9,7 @@ import click
 
 from app.bench.answering import answering, load_model, model_and_machine, model_options
 from app.errors import DifferenceError
+from app.load_options import Given
 
 CONTEXT = 2048
 """Tokens the cache holds: the longest case and its reply."""
@@ -25,7 +26,7 @@ MOST_TOKENS = 1024
     help="Most output tokens of a case; hashes are comparable at the same number only.",
 )
 @click.option("--hostile", is_flag=True, help="Also draft truth, nonsense and what cannot be; takes longer.")
-def verify(model: str | None, threads: int | None, isa: str | None, tokens: int, hostile: bool, as_json: bool) -> None:
+def verify(load: Given, isa: str | None, tokens: int, hostile: bool, as_json: bool) -> None:
     """Decode built-in prompts with and without drafting, and compare the token ids.
 
     Exit code 1 and the place of the first difference when they are not the same. Two machines agree when their token
@@ -37,7 +38,7 @@ def verify(model: str | None, threads: int | None, isa: str | None, tokens: int,
         from editor_engine.bench.identity import check_identity, table
         from editor_engine.bench.identity_drafters import hostile_drafters, own_drafters
 
-        parts, model_id = load_model(model, threads, isa, CONTEXT, output)
+        parts, model_id = load_model(load, isa, CONTEXT, output)
         info = parts.model.info
         drafters = dict(own_drafters(info.isa, parts.tokenizer))
         if hostile:

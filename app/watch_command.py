@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from app.errors import AppError, ExitCode, UsageError
+from app.load_flags import load_flags
+from app.load_options import Given
 
 if TYPE_CHECKING:  # the edit brings the language tables and parsers: 0.1 s that `--help` must not pay
     from app.engine_client import EngineClient
@@ -33,8 +35,7 @@ if TYPE_CHECKING:  # the edit brings the language tables and parsers: 0.1 s that
 @click.option("--no-draft", is_flag=True, default=None, help="Decode plainly: the same output, slower.")
 @click.option("--max-deletions", type=click.IntRange(0), metavar="N", help="Most lines that may be deleted.")
 @click.option("--engine", metavar="URL", help="Address of another engine, as http://localhost:8000/v1 or unix:SOCKET.")
-@click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file.")
-@click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Worker threads; 0 takes every processor.")
+@load_flags()
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
 @click.option("--until-eof", is_flag=True, help="End when stdin ends, too: for a program that starts a watch.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
@@ -50,8 +51,7 @@ def watch(
     no_draft: bool | None,
     max_deletions: int | None,
     engine: str | None,
-    model: str | None,
-    threads: int | None,
+    load: Given,
     as_json: bool,
     until_eof: bool,
     quiet: bool,
@@ -85,7 +85,7 @@ def watch(
                 max_deletions=max_deletions,
             ),
         )
-        client = choose(settings, engine=engine, model=model, threads=threads, child=True, on_note=listener.note)
+        client = choose(settings, engine=engine, load=load, child=True, on_note=listener.note)
         code = asyncio.run(_run(options, client, notify, listener, until_eof=until_eof))
     except AppError as error:
         return listener.failed(error)

@@ -11,6 +11,7 @@ from typing import Any
 from app import json_process
 from app.errors import AppError, StateError
 from app.json_process import json_lines
+from app.load_options import Given, command_words
 from app.paths import shown
 from app.watch.events import Failed, Held, Note, Ready, Unchanged
 from app.watch.wording import event_sentence
@@ -38,14 +39,11 @@ class Said:
     failed: bool = False
 
 
-def command_options(
-    *, engine: str | None, model: str | None, threads: int | None, strict: bool | None, no_draft: bool | None
-) -> tuple[str, ...]:
+def command_options(*, engine: str | None, load: Given, strict: bool | None, no_draft: bool | None) -> tuple[str, ...]:
     """What was given on our command line, for that of a watch."""
-    named = (("--engine", engine), ("--model", model), ("--threads", threads))
     flags = (("--strict", strict), ("--no-draft", no_draft))
-    words = [word for name, value in named if value is not None for word in (name, str(value))]
-    return (*words, *(name for name, given in flags if given))
+    reached = [] if engine is None else ["--engine", engine]
+    return (*reached, *command_words(load), *(name for name, given in flags if given))
 
 
 async def run_watch(

@@ -3,9 +3,10 @@
 The folders follow XDG on Linux (`XDG_DATA_HOME`, `XDG_CACHE_HOME`); nothing is created here.
 """
 
+import json
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import platformdirs
@@ -93,3 +94,16 @@ class EngineConfig:
     """Most bytes the load may take with everything it grows into (weights, draft model, cache, copies of it); None:
     what is free."""
     hf: HfOptions = HfOptions()
+
+    @property
+    def loaded_as(self) -> str:
+        """What of this is other than by itself and decides what the engine is to its clients; empty: nothing.
+
+        Threads, kernels and memory are not in it: whatever they are, the tokens are the same.
+        """
+        ours = {"context_length": self.context_length, "draft_path": self.draft_path, "draft_rule": self.draft_rule}
+        defaults = EngineConfig(self.model_path)
+        changed = {name: str(value) for name, value in ours.items() if value != getattr(defaults, name)}
+        standard = asdict(defaults.hf)
+        changed |= {name: str(value) for name, value in asdict(self.hf).items() if value != standard[name]}
+        return json.dumps(changed) if changed else ""

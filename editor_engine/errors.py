@@ -40,6 +40,10 @@ class RequestError(EngineError):
     """A request that contradicts itself or the model (empty prompt, unknown option value)."""
 
 
+class OptionError(RequestError):
+    """Options of a load that contradict each other, the model or this machine; the sentence names the option."""
+
+
 class CancelledError(EngineError):
     """The request's cancel flag was set; the cache is at its last whole pass."""
 

@@ -24,6 +24,7 @@ from editor_engine.errors import (
     ModelFileError,
     ModelMissingError,
     NumericsError,
+    OptionError,
     OutOfMemoryError,
     ProtocolError,
     RequestError,
@@ -56,6 +57,7 @@ _ERRORS: dict[str, type[EngineError]] = {
     "numerics": NumericsError,
     "context_length_exceeded": ContextOverflowError,  # the word other OpenAI-compatible servers use
     "fetch": FetchError,
+    "option": OptionError,
     "request": RequestError,
     "cancelled": CancelledError,
     "protocol": ProtocolError,
@@ -89,6 +91,12 @@ class EngineIdentity:
     isa: str
     context_length: int
     """Tokens that prompt and reply share."""
+    backend: str = "native"
+    """Whose arithmetic it is: `native` or `transformers`."""
+    guarantee: str = "exact"
+    """`exact` or `not guaranteed`."""
+    loaded_as: str = ""
+    """What was asked of the load (`EngineConfig.loaded_as`)."""
     notes: tuple[str, ...] = ()
     """What happened at load that a user should know."""
 
@@ -141,6 +149,9 @@ def identity_of(info: "ModelInfo", notes: tuple[str, ...], model_id: str) -> Eng
         threads=info.threads,
         isa=info.isa,
         context_length=info.context_length,
+        backend=info.backend,
+        guarantee=info.guarantee,
+        loaded_as=info.loaded_as,
         notes=notes,
     )
 

@@ -7,6 +7,7 @@ stdout carries JSON lines only and the last is a `result`, also after a failure 
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -14,6 +15,8 @@ import click
 from app.editing.interrupts import ends_as_interrupts
 from app.errors import AppError, ExitCode, InterruptedByUserError, UsageError
 from app.json_events import JsonWriter
+from app.load_flags import load_flags
+from app.load_options import Given, LoadOptions
 from editor_engine.errors import EngineError, RequestError
 
 if TYPE_CHECKING:  # the engine brings numpy and the native core: 0.15 s that `--help` must not pay
@@ -22,14 +25,16 @@ if TYPE_CHECKING:  # the engine brings numpy and the native core: 0.15 s that `-
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
+_DECIDED_HERE = ("context_length", "draft_model", "draft_rule")
+"""Options of a load that a workload decides itself: what it measures would change with them."""
+
 
 def model_options(command: Command) -> Command:
     """The options that choose a model and how it is run, and `--json`."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout."),
         click.option("--isa", metavar="NAME", help="Kernel variant, such as avx2; by default the best one here."),
-        click.option("--threads", type=click.IntRange(0, 1024), metavar="N", help="Threads; 0 takes every processor."),
-        click.option("--model", metavar="MODEL", help="Catalogue id or path of a .gguf file."),
+        load_flags(without=_DECIDED_HERE),
     ):
         command = option(command)
     return command
@@ -95,27 +100,24 @@ def answering(workload: str, as_json: bool) -> Iterator[Output]:
         raise failure from error
 
 
-def locate_model(model: str | None, threads: int | None) -> "tuple[LocatedModel, int]":
-    """The model file and the threads of the options, else of the settings."""
+def locate_model(load: Given) -> "tuple[LocatedModel, LoadOptions]":
+    """The model and the options of the command, else of the settings; its threads are a number of threads."""
     from app.settings import load_settings
     from editor_engine.config import default_threads
     from editor_engine.store.installed import locate
 
-    settings = load_settings()
-    chosen = settings.threads if threads is None else threads
-    return locate(model or settings.model), chosen or default_threads()
+    options = load_settings().load.over(load)
+    return locate(options.model), replace(options, threads=options.threads or default_threads())
 
 
-def load_model(
-    model: str | None, threads: int | None, isa: str | None, context: int, output: Output
-) -> "tuple[BenchModel, str]":
+def load_model(load: Given, isa: str | None, context: int, output: Output) -> "tuple[BenchModel, str]":
     """(model in parts, the id it goes by), with a cache of at most `context` tokens."""
     from editor_engine.bench.loading import chosen_isa, load_parts
 
     variant = chosen_isa(isa)
-    located, chosen = locate_model(model, threads)
+    located, options = locate_model(load)
     output.progress(f"loading {located.id}")
-    return load_parts(located.path, chosen, context, variant), located.id
+    return load_parts(located.path, options.threads, context, variant), located.id
 
 
 def model_and_machine(parts: "BenchModel", model_id: str, **more: object) -> dict[str, object]:

@@ -20,6 +20,7 @@ from app.clients.identity import description_of
 from app.clients.in_process import app_error
 from app.engine_client import EngineDescription, TokenCounts
 from app.errors import AppError, EngineUnreachableError
+from app.load_options import LoadOptions
 from app.paths import logs_dir, private_dir
 from editor_engine.errors import EngineError, ProtocolError
 from editor_engine.events import EngineEvent
@@ -45,20 +46,18 @@ class ChildClient:
 
     def __init__(
         self,
-        model: str | None,
-        threads: int,
+        options: LoadOptions,
         *,
         on_note: Callable[[str], None] = lambda sentence: None,
         command: Sequence[str] = (),
         grace_s: float = GRACE_S,
         silence: Silence = SILENCE,
     ) -> None:
-        """`model` and `threads` as `native_client`. `on_note` hears, on a thread of ours, how loading goes and why a
-        process was started again. `command`, `grace_s` and `silence` are for tests.
+        """`options` as `own_client`. `on_note` hears, on a thread of ours, how loading goes and why a process was
+        started again. `command`, `grace_s` and `silence` are for tests.
         """
-        named = [] if model is None else [model]
         # -P: the folder the user works in may have an `app` of its own.
-        ours = [sys.executable, "-P", "-m", "app.clients.engine_process", str(os.getpid()), str(threads), *named]
+        ours = [sys.executable, "-P", "-m", "app.clients.engine_process", str(os.getpid()), options.to_json()]
         self._command = list(command) or ours
         self._on_note = on_note
         self._grace_s = grace_s

@@ -4,7 +4,7 @@
     > a running `redraft serve` on the default socket > this process, or a child of it
 
 Knows no engine. Invariant: a running server is taken unasked only where its output is what an engine of this process
-would say: same program version, same arithmetic, same model file.
+would say: same program version, same arithmetic, same model file, loaded with the same options.
 """
 
 import json
@@ -14,9 +14,12 @@ import stat
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 
 from app.clients import in_process
 from app.engine_client import EngineClient
+from app.errors import UsageError
+from app.load_options import LOAD_OPTIONS, Given, LoadOptions
 from app.settings import Settings
 from editor_engine.config import socket_path
 from editor_engine.errors import EngineError
@@ -30,8 +33,7 @@ def choose(
     settings: Settings,
     *,
     engine: str | None = None,
-    model: str | None = None,
-    threads: int | None = None,
+    load: Given = MappingProxyType({}),
     child: bool = False,
     on_note: Callable[[str], None] = lambda sentence: None,
 ) -> EngineClient:
@@ -40,25 +42,36 @@ def choose(
     Args:
         settings: what holds where an option was not given.
         engine: `--engine`: address of another engine.
-        model: `--model`: catalogue id or path of a GGUF file; with another engine, the model as that one names it.
-        threads: `--threads`.
+        load: options of LOAD_OPTIONS that were given; with another engine, `model` is as that one names it.
         child: for front ends that must keep painting: an engine of our own gets a process of its own.
         on_note: hears, on another thread, how a child's loading goes and why it was started again.
 
-    Raises UsageError for an address that is none.
+    Raises UsageError for an address that is none, and for options that another engine would not hear of.
     """
     if place := engine or settings.engine_url:
-        return _http(place, model or settings.engine_model)
-    model = model or settings.model
-    threads = settings.threads if threads is None else threads
+        _refuse_unheard(place, load)
+        model = load.get("model", settings.engine_model)
+        return _http(place, None if model is None else str(model))
+    options = settings.load.over(load)
     if child:
         from app.clients.child import ChildClient  # what starts processes: of no use to an `edit`
 
-        return ChildClient(model, threads, on_note=on_note)
+        return ChildClient(options, on_note=on_note)
     identity = running_server(socket_path())
-    if identity is not None and _is_wanted(identity, model):
+    if identity is not None and _is_wanted(identity, options):
         return _http(f"unix:{socket_path()}", identity.model_id)
-    return in_process.native_client(model, threads)
+    return in_process.own_client(options)
+
+
+def _refuse_unheard(place: str, load: Given) -> None:
+    """How another engine loads its model was decided where it runs; threads have always been let pass."""
+    unheard = [
+        option.flag for option in LOAD_OPTIONS if option.name in load and option.name not in ("model", "threads")
+    ]
+    if unheard:
+        raise UsageError(
+            f"{', '.join(unheard)}: this is for an engine of our own; the engine {place!r} has loaded its model."
+        )
 
 
 def running_server(path: Path) -> EngineIdentity | None:
@@ -89,17 +102,16 @@ def _identity(path: Path) -> EngineIdentity | None:
         return None  # another program
 
 
-def _is_wanted(identity: EngineIdentity, model: str | None) -> bool:
+def _is_wanted(identity: EngineIdentity, options: LoadOptions) -> bool:
     if identity.version != version("redraft"):
         return False
-    # Both cost their import (0.2 s), paid only where a server of this version runs.
-    from editor_engine.kernels import CONTRACT_VERSION
-    from editor_engine.store.installed import locate
+    from editor_engine.kernels import CONTRACT_VERSION  # 0.2 s, paid only where a server of this version runs
 
-    if identity.contract_version != CONTRACT_VERSION:
+    if identity.backend == "native" and identity.contract_version != CONTRACT_VERSION:
         return False
     try:
-        return locate(model).sha256 == identity.sha256
+        config, located = in_process.locate_models(options)
+        return (config.loaded_as, located.sha256) == (identity.loaded_as, identity.sha256)
     except EngineError:  # an engine of our own will say what is wrong with the model
         return False
 

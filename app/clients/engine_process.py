@@ -24,7 +24,8 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from app.clients.in_process import NO_MEMORY, load_native
+from app.clients.in_process import NO_MEMORY, load_engine
+from app.load_options import LoadOptions
 from editor_engine.errors import EngineError, OutOfMemoryError, ProtocolError
 from editor_engine.requests import CancelFlag
 from editor_engine.wire import error_to_json, event_to_json, identity_of, identity_to_json, request_from_json
@@ -171,9 +172,9 @@ def _die_with(parent: int) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`python -m app.clients.engine_process PARENT THREADS [MODEL]`."""
-    parent, threads, *model = arguments
-    run_process(lambda packed: load_native(model[0] if model else None, int(threads), packed), int(parent))
+    """`python -m app.clients.engine_process PARENT OPTIONS`, the options as JSON."""
+    parent, options = arguments
+    run_process(lambda packed: load_engine(LoadOptions.from_json(options), packed), int(parent))
 
 
 if __name__ == "__main__":

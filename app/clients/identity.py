@@ -15,9 +15,10 @@ def description_of(identity: EngineIdentity, reached: str, notes: tuple[str, ...
         sha256=identity.sha256,
         device=identity.device,
         threads=identity.threads,
-        exactness="exact",
+        exactness="exact" if identity.guarantee == "exact" else "not guaranteed",
         policy="strict",
         context_length=identity.context_length,
         notes=(*identity.notes, *notes),
         reached=reached,
+        arithmetic=f"{identity.backend} {identity.isa}",
     )

@@ -11,13 +11,22 @@ from typing import TYPE_CHECKING, TypeVar
 
 from app.clients.identity import description_of
 from app.engine_client import EngineDescription, TokenCounts
-from app.errors import AppError, EngineUnreachableError, FileTooLongError, MemoryLimitError, ModelError
+from app.errors import (
+    AppError,
+    EngineUnreachableError,
+    FileTooLongError,
+    MemoryLimitError,
+    ModelError,
+    UsageError,
+)
+from app.load_options import LoadOptions
 from editor_engine.errors import (
     ContextOverflowError,
     EngineError,
     FetchError,
     ModelFileError,
     ModelMissingError,
+    OptionError,
     OutOfMemoryError,
     UnsupportedModelError,
 )
@@ -26,7 +35,9 @@ from editor_engine.requests import CancelFlag, CompletionRequest
 from editor_engine.wire import identity_of
 
 if TYPE_CHECKING:  # editor_engine.engine brings numpy and the native core: 0.15 s that `--help` must not pay
+    from editor_engine.config import EngineConfig
     from editor_engine.engine import Engine
+    from editor_engine.store.installed import LocatedModel
 
 Result = TypeVar("Result")
 
@@ -37,6 +48,7 @@ _CAUSES: dict[type[EngineError], type[AppError]] = {
     ModelFileError: ModelError,
     UnsupportedModelError: ModelError,
     FetchError: ModelError,
+    OptionError: UsageError,
     OutOfMemoryError: MemoryLimitError,
     ContextOverflowError: FileTooLongError,
 }
@@ -106,23 +118,29 @@ class InProcessClient:
         self._loaded = None
 
 
-def load_native(
-    model: str | None, threads: int, on_packed: Callable[[int, int], None] = lambda done, total: None
+def load_engine(
+    options: LoadOptions, on_packed: Callable[[int, int], None] = lambda done, total: None
 ) -> "tuple[Engine, str]":
-    """Find a model installed on this machine and load it; returns the engine and the id its model goes by.
+    """Find the models on this machine and load them; returns the engine and the id its model goes by.
 
-    `model` is a catalogue id or the path of a GGUF file; None takes the best one installed. `on_packed` is told (done,
-    total) while weights are packed, which happens once for each file. Raises EngineErrors.
+    `on_packed` is told (done, total) while weights are packed, which happens once for each file. Raises EngineErrors.
     """
     # The engine brings numpy, the tokenizer library and the native core: 0.2 s that `--help` must not pay.
-    from editor_engine.config import EngineConfig
     from editor_engine.engine import Engine
+
+    config, located = locate_models(options)
+    return Engine.load(config, on_packed), located.id
+
+
+def locate_models(options: LoadOptions) -> "tuple[EngineConfig, LocatedModel]":
+    """What `load_engine` loads, and its model as the store knows it. Raises ModelMissingError and ModelFileError."""
     from editor_engine.store.installed import locate
 
-    located = locate(model)
-    return Engine.load(EngineConfig(model_path=located.path, threads=threads), on_packed), located.id
+    located = locate(options.model)
+    draft = None if options.draft_model is None else locate(options.draft_model).path
+    return options.config(located.path, draft), located
 
 
-def native_client(model: str | None, threads: int) -> InProcessClient:
-    """A client over `load_native`, called at the client's first call."""
-    return InProcessClient(lambda: load_native(model, threads))
+def own_client(options: LoadOptions) -> InProcessClient:
+    """A client over `load_engine`, called at the client's first call."""
+    return InProcessClient(lambda: load_engine(options))

@@ -39,6 +39,8 @@ class ModelInfo:
     """Memory of the weights; 0: not said."""
     cache_bytes_per_token: int = 0
     """Memory the KV cache takes for a token; 0: not said."""
+    loaded_as: str = ""
+    """`EngineConfig.loaded_as` of the load."""
 
 
 @dataclass(frozen=True)

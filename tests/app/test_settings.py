@@ -2,20 +2,36 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.cli import main
 from app.errors import ExitCode, SettingsError
+from app.load_options import LoadOptions
 from app.paths import settings_file
 from app.settings import ENGINE_KEY, Settings, engine_key, explain_settings, load_settings, settings_template
+from editor_engine.config import HfOptions
 from tests.support.headless_edit import CHANGED, assert_sentence
 from tests.support.scripted_client import ScriptedClient, fenced
 
 EVERY_KEY = """
-model = "qwen2.5-coder-0.5b"
+model = "qwen2.5-coder-1.5b"
 threads = 3
+
+[load]
+draft_model = "qwen2.5-coder-0.5b"
+draft_rule = "rejection"
+context_length = 16384
+max_memory = "6GB"
+dtype = "bfloat16"
+quantise = "nf4"
+compute_dtype = "float32"
+double_quant = true
+device = "cuda:1"
+gpu_layers = 20
+attention = "eager"
 
 [engine]
 url = "http://localhost:8000/v1"
@@ -56,7 +72,9 @@ def test_nothing_set_gives_the_defaults(tmp_path: Path) -> None:
 
 def test_the_file_sets_every_key(tmp_path: Path) -> None:
     url, model = "http://localhost:8000/v1", "served"
-    expected = Settings("qwen2.5-coder-0.5b", 3, url, model, True, True, False, "light", "256", True, False)
+    hf = HfOptions("bfloat16", "nf4", "float32", True, "cuda:1", 20, "eager")
+    load = LoadOptions("qwen2.5-coder-1.5b", 3, 16384, 6 * 10**9, "qwen2.5-coder-0.5b", "rejection", hf)
+    expected = Settings(load, url, model, True, True, False, "light", "256", True, False)
     assert settings(tmp_path, EVERY_KEY) == expected
 
 
@@ -66,6 +84,17 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
         EVERY_KEY,
         REDRAFT_MODEL="/models/other.gguf",
         REDRAFT_THREADS="0",
+        REDRAFT_DRAFT_MODEL="7",
+        REDRAFT_DRAFT_RULE="same-ids",
+        REDRAFT_CONTEXT_LENGTH="2048",
+        REDRAFT_MAX_MEMORY="1000000",
+        REDRAFT_DTYPE="float16",
+        REDRAFT_QUANTISE="int8",
+        REDRAFT_COMPUTE_DTYPE="auto",
+        REDRAFT_DOUBLE_QUANT="0",
+        REDRAFT_DEVICE="cpu",
+        REDRAFT_GPU_LAYERS="0",
+        REDRAFT_ATTENTION="sdpa",
         REDRAFT_ENGINE_URL="unix:/run/serve.sock",
         REDRAFT_ENGINE_MODEL="other",
         REDRAFT_FROM_INDEX="no",
@@ -77,7 +106,9 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
         REDRAFT_MOUSE="true",
     )
     engine = ("unix:/run/serve.sock", "other")
-    assert found == Settings("/models/other.gguf", 0, *engine, False, False, True, "dark", "16", False, True)
+    hf = HfOptions("float16", "int8", "auto", False, "cpu", 0, "sdpa")
+    load = LoadOptions("/models/other.gguf", 0, 2048, 1000000, "7", "same-ids", hf)
+    assert found == Settings(load, *engine, False, False, True, "dark", "16", False, True)
 
 
 def test_a_key_is_not_a_setting(tmp_path: Path) -> None:
@@ -100,7 +131,9 @@ def test_the_template_sets_nothing_and_names_every_key(tmp_path: Path) -> None:
     template = settings_template()
     assert settings(tmp_path, template) == Settings()
     bare = re.sub(r"(?m)^# (\w+ = )", r"\1", template).replace('= ""', '= "m"')
-    expected = Settings(model="m", engine_url="m", engine_model="m", keys={"retry": "ctrl+r f5"})
+    hf = HfOptions(quantise="nf4", gpu_layers=20)
+    load = LoadOptions(model="m", draft_model="m", context_length=16384, max_memory=6 * 10**9, hf=hf)
+    expected = Settings(load, engine_url="m", engine_model="m", keys={"retry": "ctrl+r f5"})
     assert settings(tmp_path, bare) == expected
     assert all(setting.variable in template for setting in explain_settings(tmp_path / "none", {}))
 
@@ -110,7 +143,7 @@ def test_the_settings_file_is_where_it_should_be(tmp_path: Path, monkeypatch: py
     (tmp_path / "redraft").mkdir()
     (tmp_path / "redraft" / "settings.toml").write_text("threads = 7\n")
     assert settings_file() == tmp_path / "redraft" / "settings.toml"
-    assert load_settings().threads == 7
+    assert load_settings().load.threads == 7
 
 
 @pytest.mark.parametrize(
@@ -122,6 +155,7 @@ def test_the_settings_file_is_where_it_should_be(tmp_path: Path, monkeypatch: py
         "edit = true",
         "[model]\nname = 'x'",
         "[a.b]\nc=1",
+        "[load]\nremote_code = true",
     ],
 )
 def test_an_unknown_key_is_named(tmp_path: Path, text: str) -> None:
@@ -155,6 +189,15 @@ def test_an_empty_table_we_know_is_none(tmp_path: Path) -> None:
         "[ui]\ncolours = 17",
         "[ui]\ncolours = true",
         "[ui]\nmouse = 'on'",
+        "[load]\nmax_memory = '6G'",
+        "[load]\nmax_memory = 0",
+        "[load]\nmax_memory = true",
+        "[load]\ncontext_length = 0",
+        "[load]\ndevice = 'cuda:'",
+        "[load]\ndevice = 'gpu'",
+        "[load]\nquantise = 'none'",
+        "[load]\ndouble_quant = 1",
+        "[load]\ndraft_model = ''",
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_wanted(tmp_path: Path, text: str) -> None:
@@ -198,17 +241,18 @@ def test_an_edit_with_wrong_settings_is_exit_2(
 
 
 def test_options_win_over_settings(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str | None, int]] = []
+    asked: list[LoadOptions] = []
     clients: list[ScriptedClient] = []
 
-    def native_client(model: str | None, threads: int) -> ScriptedClient:
-        asked.append((model, threads))
+    def own_client(options: LoadOptions) -> ScriptedClient:
+        asked.append(options)
         clients.append(ScriptedClient(fenced(CHANGED)))
         return clients[-1]
 
-    monkeypatch.setattr("app.clients.in_process.native_client", native_client)
+    monkeypatch.setattr("app.clients.in_process.own_client", own_client)
     monkeypatch.setenv("REDRAFT_MODEL", "from-environment")
     monkeypatch.setenv("REDRAFT_THREADS", "5")
+    monkeypatch.setenv("REDRAFT_QUANTISE", "nf4")
     monkeypatch.setenv("REDRAFT_DRAFT", "no")
     edit = ["edit", str(file), "-i", "Do."]
     assert main(edit) == 0
@@ -216,13 +260,16 @@ def test_options_win_over_settings(file: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("REDRAFT_DRAFT")
     assert main(edit) == 0
     assert main([*edit, "--no-draft"]) == 0
-    assert asked == [("from-environment", 5), ("from-option", 0), ("from-environment", 5), ("from-environment", 5)]
-    assert [client.requests[0].draft for client in clients] == [False, False, True, False]
+    assert main([*edit, "--quantise", "int8", "--max-memory", "2 GB"]) == 0
+    by_settings = LoadOptions("from-environment", 5, hf=HfOptions(quantise="nf4"))
+    by_option = LoadOptions("from-environment", 5, max_memory=2 * 10**9, hf=HfOptions(quantise="int8"))
+    assert asked == [by_settings, replace(by_settings, model="from-option", threads=0), *[by_settings] * 2, by_option]
+    assert [client.requests[0].draft for client in clients] == [False, False, True, False, True]
 
 
 def test_strict_from_settings_blocks(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = CHANGED.replace("return 0.0\n", "return (0.0\n")
-    monkeypatch.setattr("app.clients.in_process.native_client", lambda *_: ScriptedClient(fenced(broken)))
+    monkeypatch.setattr("app.clients.in_process.own_client", lambda *_: ScriptedClient(fenced(broken)))
     assert main(["edit", str(file), "-i", "Do."]) == ExitCode.OK
     monkeypatch.setenv("REDRAFT_STRICT", "yes")
     assert main(["edit", str(file), "-i", "Do."]) == ExitCode.REFUSED

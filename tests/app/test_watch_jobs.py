@@ -75,11 +75,11 @@ def test_what_is_ordered_is_what_is_run(tmp_path: Path, order: WatchOrder, argum
 
 
 def test_options_of_ours_are_those_of_a_watch() -> None:
-    given = command_options(engine="http://h:1", model="m", threads=0, strict=True, no_draft=True)
+    given = command_options(engine="http://h:1", load={"model": "m", "threads": 0}, strict=True, no_draft=True)
     assert given == ("--engine", "http://h:1", "--model", "m", "--threads", "0", "--strict", "--no-draft")
     known = {name for parameter in watch.params for name in parameter.opts}
     assert {word for word in given if word.startswith("--")} < known
-    assert command_options(engine=None, model=None, threads=None, strict=None, no_draft=None) == ()
+    assert command_options(engine=None, load={}, strict=None, no_draft=None) == ()
 
 
 @pytest.mark.parametrize("text", ["", "sys.exit(3)", "print('no json')"])

@@ -26,7 +26,7 @@ sys.exit(code)
 _SCRIPTED = """
 import app.clients.in_process
 from tests.support.scripted_client import ScriptedClient, fenced
-app.clients.in_process.native_client = lambda model, threads: ScriptedClient(fenced({reply!r}))
+app.clients.in_process.own_client = lambda options: ScriptedClient(fenced({reply!r}))
 """
 
 _NO_NETWORK = """

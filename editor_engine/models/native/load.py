@@ -88,6 +88,9 @@ def load_native(
         threads=threads,
         isa=core.isa,
         contract_version=kernels.CONTRACT_VERSION,
+        weights_bytes=weights,
+        cache_bytes_per_token=checkpoint.config.kv_bytes_per_token,
+        loaded_as=config.loaded_as,
     )
     log.info("loaded %s in %.2f s", file.path, time.perf_counter() - started)
     notes = ([packed.note] if packed.note else []) + kernels.variant_notes()

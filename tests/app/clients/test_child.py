@@ -18,9 +18,10 @@ import pytest
 
 from app.clients.child import KEPT_LOGS, ChildClient
 from app.clients.child_pipe import Silence
-from app.clients.in_process import InProcessClient, native_client
+from app.clients.in_process import InProcessClient, own_client
 from app.engine_client import EngineClient, TokenCounts
 from app.errors import AppError, EngineUnreachableError, FileTooLongError, MemoryLimitError, ModelError
+from app.load_options import LoadOptions
 from app.paths import logs_dir
 from editor_engine.config import model_cache_dir
 from editor_engine.events import EngineEvent, Finished, FinishReason, Prefill, Text
@@ -37,13 +38,13 @@ MakeClient = Callable[[], EngineClient]
 
 
 def child(*, grace_s: float = PATIENCE_S, on_note: Callable[[str], None] = lambda sentence: None) -> ChildClient:
-    return ChildClient(None, 0, command=OBEDIENT, grace_s=grace_s, on_note=on_note)
+    return ChildClient(LoadOptions(), command=OBEDIENT, grace_s=grace_s, on_note=on_note)
 
 
 def speaking(code: str, *, grace_s: float = SHORT_S, **options: Any) -> ChildClient:
     """A child that runs this Python; `order` is the first line it was sent."""
     program = f"import os, sys, time\norder = sys.stdin.readline()\n{code}"
-    return ChildClient(None, 0, command=[sys.executable, "-c", program], grace_s=grace_s, **options)
+    return ChildClient(LoadOptions(), command=[sys.executable, "-c", program], grace_s=grace_s, **options)
 
 
 @pytest.fixture(params=["in process", "child"])
@@ -204,7 +205,7 @@ def test_a_child_that_hangs_is_ended_without_being_asked(answers: bool) -> None:
 def test_a_time_that_passed_while_we_were_stopped_ourselves_ends_no_child() -> None:
     async def work() -> None:
         silence = Silence(loading=0, answering=0)  # over before it is looked at
-        async with opened(ChildClient(None, 0, command=OBEDIENT, grace_s=PATIENCE_S, silence=silence)) as client:
+        async with opened(ChildClient(LoadOptions(), command=OBEDIENT, grace_s=PATIENCE_S, silence=silence)) as client:
             assert await client.count(ask()) == TokenCounts(11, 7)
             assert isinstance((await collected(client, ask("say 3")))[-1], Finished)
             assert (await client.describe()).notes == ("a note",)
@@ -310,7 +311,7 @@ def test_an_event_of_the_wrong_shape_is_an_error() -> None:
 
 
 def test_a_program_that_is_not_there_is_said_so() -> None:
-    client = ChildClient(None, 0, command=["/nonexistent/python"])
+    client = ChildClient(LoadOptions(), command=["/nonexistent/python"])
     with pytest.raises(EngineUnreachableError, match="cannot be started"):
         client.start()
 
@@ -374,11 +375,12 @@ def test_the_key_of_another_engine_is_not_passed_on(monkeypatch: pytest.MonkeyPa
 PARENT = """
 import asyncio, sys
 from app.clients.child import ChildClient
+from app.load_options import LoadOptions
 from tests.support.obedient_engine import ask
 from editor_engine.requests import CancelFlag
 
 async def work():
-    client = ChildClient(None, 0, command=[sys.executable, sys.argv[1], str(__import__("os").getpid())])
+    client = ChildClient(LoadOptions(), command=[sys.executable, sys.argv[1], str(__import__("os").getpid())])
     await client.describe()
     pipe = client._pipe._process
     print(pipe.pid, __import__("os").getpgid(pipe.pid), __import__("os").getpriority(0, pipe.pid), flush=True)
@@ -441,14 +443,14 @@ def test_the_real_process_gives_the_same_tokens_as_the_engine_in_process(tmp_pat
             assert isinstance(last, Finished)
             return last
 
-    in_process = asyncio.run(finished(native_client(str(path), 1)))
+    in_process = asyncio.run(finished(own_client(LoadOptions(str(path), 1))))
     notes: list[str] = []
     shutil.rmtree(model_cache_dir(), ignore_errors=True)
-    in_child = asyncio.run(finished(ChildClient(str(path), 1, on_note=notes.append)))
+    in_child = asyncio.run(finished(ChildClient(LoadOptions(str(path), 1), on_note=notes.append)))
     assert any("Packing the weights" in note and "100 %" in note for note in notes)
     assert in_child.token_ids == in_process.token_ids and in_child.token_ids
     assert in_child.reason is in_process.reason
-    missing = ChildClient(str(tmp_path / "none.gguf"), 1)
+    missing = ChildClient(LoadOptions(str(tmp_path / "none.gguf"), 1))
     with pytest.raises(ModelError, match="no model file"):
         asyncio.run(finished(missing))
 
@@ -461,7 +463,7 @@ def test_a_folder_of_the_user_s_named_like_ours_is_not_imported(
     monkeypatch.chdir(tmp_path)
 
     async def work() -> None:
-        async with opened(ChildClient("none.gguf", 1)) as client:
+        async with opened(ChildClient(LoadOptions("none.gguf", 1))) as client:
             with pytest.raises(ModelError, match="no model file"):
                 await client.describe()
 

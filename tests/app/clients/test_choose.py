@@ -17,8 +17,9 @@ from app.clients.choose import choose, running_server
 from app.clients.http import HttpClient
 from app.clients.in_process import InProcessClient
 from app.errors import UsageError
+from app.load_options import LoadOptions
 from app.settings import Settings
-from editor_engine.config import socket_path
+from editor_engine.config import HfOptions, socket_path
 from editor_engine.kernels import CONTRACT_VERSION
 from editor_engine.store.installed import LocatedModel
 from editor_engine.wire import EngineIdentity, identity_to_json
@@ -76,11 +77,11 @@ def test_an_address_wins_over_the_settings_and_both_over_what_runs() -> None:
     with serving(health(IDENTITY)):
         for found, expected in (
             (
-                choose(Settings(engine_url="http://a", engine_model="s"), engine="http://b", model="o"),
+                choose(Settings(engine_url="http://a", engine_model="s"), engine="http://b", load={"model": "o"}),
                 ("http://b", "o"),
             ),
             (choose(Settings(engine_url="http://a", engine_model="s")), ("http://a", "s")),
-            (choose(Settings(engine_url="http://a", model="local"), child=True), ("http://a", None)),
+            (choose(Settings(engine_url="http://a", load=LoadOptions(model="local")), child=True), ("http://a", None)),
         ):
             assert isinstance(found, HttpClient)
             assert (found._exchange.place.shown, found._model) == expected
@@ -89,6 +90,15 @@ def test_an_address_wins_over_the_settings_and_both_over_what_runs() -> None:
 def test_an_address_that_is_none_is_said_before_anything_runs() -> None:
     with pytest.raises(UsageError):
         choose(Settings(), engine="nowhere")
+
+
+@pytest.mark.parametrize("place", [{"engine": "http://a"}, {}])
+def test_options_that_another_engine_would_not_hear_of_are_refused(place: dict[str, str]) -> None:
+    settings = Settings() if place else Settings(engine_url="http://a")
+    with pytest.raises(UsageError, match=r"^--max-memory, --quantise: this is for an engine of our own"):
+        choose(settings, load={"quantise": "nf4", "max_memory": 1, "threads": 3, "model": "m"}, **place)
+    kept = Settings(engine_url="http://a", load=LoadOptions(max_memory=1, hf=HfOptions(quantise="nf4")))
+    assert isinstance(choose(kept), HttpClient)
 
 
 def test_the_key_goes_to_an_address_and_not_to_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +130,32 @@ def test_a_running_server_that_is_the_right_one_is_taken() -> None:
 def test_another_version_arithmetic_or_model_or_one_that_loads_is_passed_over(other: EngineIdentity | None) -> None:
     with serving(health(other)):
         assert isinstance(choose(Settings()), InProcessClient)
+
+
+def test_a_server_that_loaded_otherwise_is_passed_over(tmp_path: Path) -> None:
+    asked = [
+        LoadOptions(context_length=4096),
+        LoadOptions(draft_model="small"),
+        LoadOptions(draft_rule="rejection"),
+        LoadOptions(hf=HfOptions(quantise="nf4")),
+    ]
+    with serving(health(IDENTITY)):
+        assert [type(choose(Settings(load=options))) for options in asked] == [InProcessClient] * len(asked)
+        for options in (LoadOptions(threads=1), LoadOptions(max_memory=1 << 40)):  # the tokens are the same
+            assert isinstance(choose(Settings(load=options)), HttpClient)
+    for options in asked:
+        draft = None if options.draft_model is None else tmp_path / "m.gguf"
+        config = options.config(tmp_path / "m.gguf", draft)
+        socket_path().unlink()
+        socket_path().parent.rmdir()
+        with serving(health(replace(IDENTITY, loaded_as=config.loaded_as))):
+            assert isinstance(choose(Settings(load=options)), HttpClient)
+            assert isinstance(choose(Settings()), InProcessClient)
+
+
+def test_a_server_of_another_backend_needs_no_contract_of_ours() -> None:
+    with serving(health(replace(IDENTITY, backend="transformers", contract_version=0))):
+        assert isinstance(choose(Settings()), HttpClient)
 
 
 @pytest.mark.parametrize(

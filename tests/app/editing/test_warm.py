@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from app.clients.in_process import native_client
+from app.clients.in_process import own_client
 from app.editing.document import Document, open_bytes
 from app.editing.language import detect_language
 from app.editing.prompt import build_prompt
 from app.editing.region import Region
 from app.editing.warm import estimate, warm_request
+from app.load_options import LoadOptions
 from editor_engine.events import Started
 from editor_engine.requests import CancelFlag, CompletionRequest
 from tests.support.headless_edit import SOURCE
@@ -57,7 +58,7 @@ def test_estimates() -> None:
 def test_the_edit_finds_the_file_in_the_cache(smollm2_path: Path) -> None:
     opened = open_bytes((SOURCE * 5).encode(), "sums.py")
     edit = build_prompt(opened.lines, "Return floats.", detect_language("sums.py")).request(1)
-    client = native_client(str(smollm2_path), 2)
+    client = own_client(LoadOptions(str(smollm2_path), 2))
 
     async def started(request: CompletionRequest) -> Started:
         async with aclosing(client.complete(request, CancelFlag())) as events:
