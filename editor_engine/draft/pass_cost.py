@@ -34,21 +34,22 @@ _AVX2 = (
     (32, 20.5),
     (64, 40.5),
 )
-# Measured with this package's kernels: 2 threads, context 1024, Q4_K_M of 0.5B and 1.5B, medians of 4 to 5 runs, each
-# over the one-row pass next to it, on a machine shared with others (runs spread by about a quarter).
+# Measured with this package's kernels, 2 threads, Q4_K_M of 0.5B and 1.5B, each pass over the one-row passes next to it
+# (`redraft bench plain --passes`): avx2 at context 1000, geometric mean of both models, medians of 3 runs; the others
+# at 1024, before attention worked in tiles, on a machine shared with others (runs spread by about a quarter).
 _SHIPPED = {
     "avx2": (
         (1, 1.0),
-        (2, 1.13),
-        (3, 1.36),
-        (4, 1.6),
-        (6, 2.2),
-        (8, 2.7),
-        (12, 4.1),
-        (16, 5.4),
-        (24, 7.7),
-        (32, 10.6),
-        (64, 22.8),
+        (2, 1.15),
+        (3, 1.42),
+        (4, 1.67),
+        (6, 2.06),
+        (8, 2.8),
+        (12, 4.7),
+        (16, 5.85),
+        (24, 7.8),
+        (32, 11.2),
+        (64, 21.7),
     ),
     "avxvnni": (
         (1, 1.0),
@@ -131,6 +132,14 @@ class PassCost:
         bucket = self._buckets.get(_bucket_of(context))
         return bucket.costs if bucket else self._table
 
+    def step_seconds(self, context: int) -> float | None:
+        """Seconds of a plain step with `context` tokens in the cache, as passes went lately; None before the first."""
+        timed = {key: bucket.unit for key, bucket in self._buckets.items() if bucket.unit is not None}
+        if not timed:
+            return None
+        key = _bucket_of(context)
+        return exp(timed[min(timed, key=lambda other: abs(other - key))])
+
     def observe(self, rows: int, context: int, seconds: float) -> None:
         """Count one real pass of `rows` rows (others than 1 to MAX_ROWS are ignored)."""
         if 1 <= rows <= MAX_ROWS and seconds > 0.0:
@@ -173,17 +182,18 @@ class _Bucket:
         """Rows of a knot to what its passes took over what the table says."""
         self._knots = knots
         self._table = table
-        self._unit: float | None = None  # logarithm of the seconds of a plain step, from passes of any rows
+        self.unit: float | None = None
+        """Logarithm of the seconds of a plain step, from passes of any rows; None before the first."""
         self._passes = 0
         self._used: dict[int, int] = {}  # knot -> number of the last pass that counted for it
 
     def observe(self, rows: int, seconds: float) -> None:
         self._passes += 1
         step = log(seconds) - log(self.costs[rows])
-        if self._unit is None:
-            self._unit = step
-        ratio = exp(log(seconds) - log(self._table[rows]) - self._unit)
-        self._unit += _FOLLOWS * max(-_DISTURBED, min(_DISTURBED, step - self._unit))
+        if self.unit is None:
+            self.unit = step
+        ratio = exp(log(seconds) - log(self._table[rows]) - self.unit)
+        self.unit += _FOLLOWS * max(-_DISTURBED, min(_DISTURBED, step - self.unit))
         knot = next(knot for knot, _ in self._knots if knot >= rows)
         self.ratios.setdefault(knot, deque(maxlen=_KEPT)).append(ratio)
         self._used[knot] = self._passes
