@@ -27,12 +27,13 @@ from editor_engine.draft.chain import ChainDrafter
 from editor_engine.draft.drafter import Draft, Drafter
 from editor_engine.errors import CancelledError, ContextOverflowError, RequestError, UnsupportedModelError
 from editor_engine.events import EngineEvent, Finished, Pass, Started
+from editor_engine.loading import load
 from editor_engine.models.sampling import Sampling
 from editor_engine.models.target import ModelInfo, TargetModel
 from editor_engine.request_tokens import TokenisedRequest, tokenise
 from editor_engine.requests import CancelFlag, CompletionRequest
 from editor_engine.text.detokeniser import Detokeniser
-from editor_engine.text.tokenizer import Tokenizer, load_tokenizer
+from editor_engine.text.tokenizer import Tokenizer
 
 DrafterFactory = Callable[[Sequence[int], Sequence[int], Collection[int]], Drafter]
 """(prompt ids, source ids, stop ids) -> drafter for one request."""
@@ -68,21 +69,18 @@ class Engine:
 
     @classmethod
     def load(cls, config: EngineConfig, on_packed: Callable[[int, int], None] = lambda done, total: None) -> "Engine":
-        """Load a GGUF file for the native kernels; `on_packed` is told (done, total) while weights are packed.
+        """Load a GGUF file for the native kernels, or a folder for transformers; `on_packed` is told (done, total)
+        while weights are packed.
 
         Raises ModelMissingError, ModelFileError, UnsupportedModelError or OutOfMemoryError.
         """
-        from editor_engine.models.native.load import load_native  # the extension and numpy: 0.15 s
-
-        loaded = load_native(config, on_packed=on_packed)
-        tokenizer = load_tokenizer(loaded.metadata, loaded.cache_folder)
-        template = loaded.metadata.get("tokenizer.chat_template")
-        if not isinstance(template, str):
-            raise UnsupportedModelError("The model file has no chat template, so it cannot be given instructions.")
+        loaded = load(config, on_packed)
+        if loaded.template is None:
+            raise UnsupportedModelError("The model has no chat template, so it cannot be given instructions.")
         return cls(
             loaded.model,
-            tokenizer,
-            template,
+            loaded.tokenizer,
+            loaded.template,
             notes=loaded.notes,
             cache_folder=loaded.cache_folder,
             prefix_bytes=config.prefix_bytes,

@@ -1,9 +1,11 @@
-"""The printable alphabet in which byte-level vocabularies spell bytes, and the way back.
+"""The printable alphabet in which byte-level vocabularies spell bytes, and the way back; likewise for spaced ones.
 
 Knows nothing of merges or models. Invariant: a bijection between the 256 byte values and 256 characters, so any bytes
 can be spelt and any spelling read back. The alphabet is GPT-2's: printable Latin-1 characters stand for themselves, the
 other bytes, in order, for U+0100 and up.
 """
+
+import re
 
 
 def _alphabet() -> tuple[str, ...]:
@@ -26,3 +28,15 @@ def spelt_bytes(spelling: str) -> bytes | None:
         return bytes([BYTE_OF_CHARACTER[character] for character in spelling])
     except KeyError:
         return None
+
+
+SPACE = "\u2581"
+"""What vocabularies of the sentencepiece kind write for a space."""
+
+_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+
+
+def spaced_bytes(spelling: str) -> bytes:
+    """Bytes that an entry of the sentencepiece kind stands for: `<0x0A>` one byte, else text, SPACE being a space."""
+    byte = _BYTE.fullmatch(spelling)
+    return bytes([int(byte[1], 16)]) if byte else spelling.replace(SPACE, " ").encode("utf-8")

@@ -6,11 +6,14 @@ prompt on any day (a template is not told the date).
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import jinja2
+from jinja2 import nodes
+from jinja2.ext import Extension
+from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from editor_engine.errors import UnsupportedModelError
@@ -28,19 +31,45 @@ def render_prompt(
 
     Templates see what transformers gives them (`messages`, `add_generation_prompt` true, `bos_token`, `eos_token`, no
     tools), with its white space rules. A template may add a system message of its own when there is none; it is in
-    the pieces. Raises UnsupportedModelError for a template that fails, or that alters contents beyond stripping them.
+    the pieces; one that knows no system message gets it within the user's. Raises UnsupportedModelError for a template
+    that fails, leaves a message out, or alters contents beyond stripping them.
     """
+    try:
+        pieces = _pieces(template, messages, bos, eos)
+    except UnsupportedModelError:
+        merged = _without_system(messages)
+        if merged is None:
+            raise
+        pieces = _pieces(template, merged, bos, eos)
+    return [*pieces, Piece(prefill, special=False)] if prefill else pieces
+
+
+def _without_system(messages: Sequence[Message]) -> list[Message] | None:
+    """What a system message says, said at the head of the user's first: for templates that know no such role (Gemma).
+
+    None where there is no such message or nobody to say it.
+    """
+    if len(messages) < 2 or messages[0].role != "system" or messages[1].role != "user":
+        return None
+    system, user, *rest = messages
+    return [Message("user", f"{system.content}\n\n{user.content}"), *rest]
+
+
+def _pieces(template: str, messages: Sequence[Message], bos: str, eos: str) -> list[Piece]:
     contents = [message.content for message in messages]
     seen = "".join([template, bos, eos, *contents, *(message.role for message in messages)])
     marks = _unused_characters(len(contents), seen)
     stand_ins = [mark if content else "" for mark, content in zip(marks, contents, strict=True)]
-    variables = {"bos_token": bos, "eos_token": eos}
+    # Models that think aloud first are asked not to: the reply is a file. Other templates do not look at it.
+    variables = {"bos_token": bos, "eos_token": eos, "enable_thinking": False}
     expected = _render(template, messages, contents, variables)
     skeleton = _render(template, messages, stand_ins, variables)
+    if not set(skeleton).issuperset(filter(None, stand_ins)):
+        raise UnsupportedModelError("The model's chat template leaves out a message; use another model.")
     for values in (contents, [content.strip() for content in contents]):
         pieces = _fill(skeleton, dict(zip(marks, values, strict=True)))
         if "".join(piece.text for piece in pieces) == expected:
-            return [*pieces, Piece(prefill, special=False)] if prefill else pieces
+            return pieces
     raise UnsupportedModelError(
         "The model's chat template changes the text of messages, so files would not reach the model as they are; "
         "use another model."
@@ -77,7 +106,9 @@ def _unused_characters(count: int, text: str) -> list[str]:
     return found
 
 
-def _render(template: str, messages: Sequence[Message], contents: Sequence[str], variables: dict[str, str]) -> str:
+def _render(
+    template: str, messages: Sequence[Message], contents: Sequence[str], variables: Mapping[str, object]
+) -> str:
     """The template's text for `messages` with their contents replaced by `contents`."""
     conversation = [
         {"role": message.role, "content": content} for message, content in zip(messages, contents, strict=True)
@@ -90,11 +121,21 @@ def _render(template: str, messages: Sequence[Message], contents: Sequence[str],
         raise UnsupportedModelError(f"The model's chat template cannot be used: {error}.") from error
 
 
+class _Generation(Extension):
+    """`{% generation %}` marks what a model wrote, for those who train on it; the text is the same without."""
+
+    tags: ClassVar[set[str]] = {"generation"}
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
 @lru_cache(maxsize=4)
 def _compile(template: str) -> jinja2.Template:
     """White space rules and helpers as transformers has them, which templates are written for."""
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
     )
     environment.filters["tojson"] = _to_json
     environment.globals["raise_exception"] = _raise_exception

@@ -1,22 +1,22 @@
 """Text to token ids and back, with the vocabulary of one model.
 
-Knows byte-level BPE vocabularies and which entries are special; knows nothing of chats, drafting or the model's
-arithmetic. Invariants: text is data, only a `Piece` marked special may become special tokens; the bytes of the tokens
-of a text are the bytes of the text, or `encode` raises.
+Made from a GGUF file here, and from a folder by folder_tokenizer.py. Knows how entries of a vocabulary spell text and
+which are special; nothing of chats, drafting or the model's arithmetic. Invariants: text is data, only a `Piece` marked
+special may become special tokens; the bytes of the tokens of a text are the bytes of the text, or `encode` raises.
 """
 
 import contextlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 import tokenizers
 
 from editor_engine.errors import ModelFileError, RequestError
 from editor_engine.text.bpe import build_bpe, check_supported, entries
-from editor_engine.text.byte_alphabet import CHARACTER_OF_BYTE, spelt_bytes
+from editor_engine.text.byte_alphabet import CHARACTER_OF_BYTE, spaced_bytes, spelt_bytes
 from editor_engine.text.tokenizer_cache import read_cache, write_cache
 
 CONTROL, USER_DEFINED = 3, 4
@@ -55,17 +55,31 @@ class TokenizerFacts:
     """True: the model expects its first token to be `bos_id`."""
     stop_ids: tuple[int, ...]
     """Ids that end a reply, ascending."""
+    spaced: bool = False
+    """True: entries spell text, with U+2581 for a space and `<0x0A>` for a byte. False: they spell bytes, in the
+    byte alphabet."""
+    blanks: dict[str, int] = field(default_factory=dict)
+    """Runs of white space that are tokens whole, before any merge; they are data like any other text."""
+    eats_left: tuple[str, ...] = ()
+    """Special tokens that take the template's white space before them with them."""
+    eats_right: tuple[str, ...] = ()
+    """Likewise, after them."""
+    rows: int = 0
+    """Of the embedding, where it may be longer than the vocabulary; ids without an entry then stand for no text."""
+    doubted: bool = False
+    """True: the tables are not ours, so every encoding is read back and compared with the text."""
 
 
 class Tokenizer:
-    """The tokenizer of one model file. Safe to share between threads."""
+    """The tokenizer of one model. Safe to share between threads."""
 
     def __init__(self, bpe: tokenizers.Tokenizer, facts: TokenizerFacts) -> None:
         self._bpe = bpe
         self._facts = facts
         self._special_text = {index: text for text, index in facts.special.items()}
-        longest_first = sorted(facts.special, key=len, reverse=True)
-        self._marker = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+        self._marker = _alternatives(facts.special, facts.eats_left, facts.eats_right)
+        self._blank = _alternatives(facts.blanks)
+        self._blank_text = {index: text for text, index in facts.blanks.items()}
         self._missing = frozenset(facts.missing_bytes)
         self._bytes: dict[int, bytes] = {}
 
@@ -170,29 +184,33 @@ class Tokenizer:
         if self._missing and not self._missing.isdisjoint(data):
             byte = min(self._missing.intersection(data))
             raise RequestError(f"The text has a byte 0x{byte:02X} that this model has no token for; use another model.")
-        ids: list[int] = self._bpe.encode(text, add_special_tokens=False).ids
+        ids: list[int] = []
+        for part in _split(text, self._blank, self._facts.blanks) if self._facts.blanks else [text]:
+            ids.extend([part] if isinstance(part, int) else self._bpe.encode(part, add_special_tokens=False).ids)
+        if self._facts.doubted and b"".join(map(self.token_bytes, ids)) != data:
+            raise RequestError(
+                "The model's tokenizer does not give this text back as it is (it has no token for some character, or "
+                "rewrites text); use another model."
+            )
         return ids
 
     def _split_markers(self, text: str) -> Iterator[str | int]:
         """Plain stretches of `text`, and ids of the special tokens between them."""
-        start = 0
-        for match in self._marker.finditer(text):
-            if match.start() > start:
-                yield text[start : match.start()]
-            yield self._facts.special[match.group()]
-            start = match.end()
-        if start < len(text):
-            yield text[start:]
+        return _split(text, self._marker, self._facts.special)
 
     def _look_up(self, token_id: int) -> bytes:
-        special = self._special_text.get(token_id)
+        special = self._special_text.get(token_id) or self._blank_text.get(token_id)
         if special is not None:
             return special.encode("utf-8")
-        if not 0 <= token_id < self._facts.vocab_size:
+        if not 0 <= token_id < max(self._facts.vocab_size, self._facts.rows):
             raise RequestError(f"There is no token {token_id}: the vocabulary has {self._facts.vocab_size}.")
         spelling = self._bpe.id_to_token(token_id)
         if spelling is None:
+            if self._facts.rows:
+                return b""
             raise ModelFileError(f"The tokenizer has no entry {token_id}; run `redraft models verify`.")
+        if self._facts.spaced:
+            return spaced_bytes(spelling)
         data = spelt_bytes(spelling)
         return spelling.encode("utf-8") if data is None else data
 
@@ -279,6 +297,29 @@ def _token_id(metadata: Mapping[str, object], name: str, vocab_size: int) -> int
     if not isinstance(value, int) or not 0 <= value < vocab_size:
         raise ModelFileError(f"The model file's {name} token {value!r} is not in its vocabulary; it is damaged.")
     return int(value)
+
+
+def _alternatives(
+    texts: Collection[str], eats_left: Collection[str] = (), eats_right: Collection[str] = ()
+) -> re.Pattern[str]:
+    """A pattern that finds any of `texts`, the longest first, as its last group."""
+    longest_first = sorted(texts, key=len, reverse=True)
+    sides = (
+        (r"\s*" if text in eats_left else "", text, r"\s*" if text in eats_right else "") for text in longest_first
+    )
+    return re.compile("|".join(f"{left}({re.escape(text)}){right}" for left, text, right in sides) or r"(?!)")
+
+
+def _split(text: str, pattern: re.Pattern[str], ids: Mapping[str, int]) -> Iterator[str | int]:
+    """Stretches of `text` between what `pattern` finds, and the ids of what it finds."""
+    start = 0
+    for match in pattern.finditer(text):
+        if match.start() > start:
+            yield text[start : match.start()]
+        yield ids[match[match.lastindex or 0]]
+        start = match.end()
+    if start < len(text):
+        yield text[start:]
 
 
 def _tail_start(text: str) -> int:
