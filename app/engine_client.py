@@ -45,8 +45,15 @@ class EngineDescription:
     capabilities: Capabilities = Capabilities()
     reached: str = "in this process"
     """How the engine is reached, for people and for `start.model` of the machine interface."""
+    backend: str | None = None
+    """Whose arithmetic it is: `native` or `transformers`."""
     arithmetic: str | None = None
-    """Whose kernels compute, in which types: `native avx2`, `transformers nf4 (compute bfloat16) sdpa`."""
+    """Kernels, types and attention: `avx2`, `nf4 (compute bfloat16) sdpa`."""
+
+    @property
+    def where(self) -> str | None:
+        """The device, and what it computes in where that is a choice of the user's."""
+        return f"{self.device}, {self.arithmetic}" if self.backend == "transformers" else self.device
 
 
 @dataclass(frozen=True)

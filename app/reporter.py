@@ -96,6 +96,8 @@ class JsonReporter:
                 "exactness": engine.exactness,
                 "policy": engine.policy,
                 "reached": engine.reached,
+                "backend": engine.backend,
+                "arithmetic": engine.arithmetic,
             },
             prompt_tokens=prompt_tokens,
             cached_tokens=cached_tokens,
@@ -245,7 +247,7 @@ class TalkReporter:
 
     def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None:
         engine = plan.engine
-        where = "" if engine.device is None else f" on {engine.device}"
+        where = "" if engine.where is None else f" on {engine.where}"
         where += "" if engine.threads is None else f", {engine.threads} threads"
         cached = "" if event.cached_tokens is None else f" ({event.cached_tokens} cached)"
         about = "about " if plan.budget.estimated else ""

@@ -96,6 +96,14 @@ class EngineConfig:
     hf: HfOptions = HfOptions()
 
     @property
+    def idle(self) -> tuple[str, ...]:
+        """Options of checkpoints that were set and have no effect, because nothing here is one."""
+        if any(path is not None and path.is_dir() for path in (self.model_path, self.draft_path)):
+            return ()
+        standard = asdict(HfOptions())
+        return tuple(name for name, value in asdict(self.hf).items() if value != standard[name])
+
+    @property
     def loaded_as(self) -> str:
         """What of this is other than by itself and decides what the engine is to its clients; empty: nothing.
 

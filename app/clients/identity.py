@@ -20,5 +20,6 @@ def description_of(identity: EngineIdentity, reached: str, notes: tuple[str, ...
         context_length=identity.context_length,
         notes=(*identity.notes, *notes),
         reached=reached,
-        arithmetic=f"{identity.backend} {identity.isa}",
+        backend=identity.backend,
+        arithmetic=identity.isa,
     )

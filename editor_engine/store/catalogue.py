@@ -12,15 +12,12 @@ from functools import cache
 from pathlib import Path
 
 from editor_engine.errors import ModelMissingError
+from editor_engine.memory import CHECKED_TOKENS, Need
 
 ENOUGH_MEMORY = 6 * 10**9
 """Bytes of available memory from which the larger default model is sensible."""
 ENOUGH_PROCESSORS = 2
 LARGER_DEFAULT, SMALLER_DEFAULT = "qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b"
-
-# What a load needs besides weights: a KV cache of so many tokens, and room for activations and Python.
-_KV_TOKENS = 8192
-_WORKSPACE_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,12 @@ class CatalogueModel:
     @property
     def memory_bytes(self) -> int:
         """Memory a load needs, estimated: weights, KV cache of 8192 tokens, workspace."""
-        return self.bytes + self.kv_bytes_per_token * _KV_TOKENS + _WORKSPACE_BYTES
+        return self.need.bytes(CHECKED_TOKENS)
+
+    @property
+    def need(self) -> Need:
+        """As far as it is known before the file is opened."""
+        return Need(self.id, self.bytes, self.kv_bytes_per_token)
 
 
 @dataclass(frozen=True)

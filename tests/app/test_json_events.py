@@ -149,6 +149,8 @@ def test_start_says_what_is_edited_by_what(file: Path) -> None:
         "exactness": "exact",
         "policy": "strict",
         "reached": "in this process",
+        "backend": None,
+        "arithmetic": None,
     }
     assert start["cached_tokens"] == 0
     assert start["expected_s"] is None  # nothing was measured here before

@@ -79,6 +79,6 @@ def _pieces(status: Status) -> list[tuple[int, str]]:
         (4, visible(status.watch)),
         (10, sparkline(figures.emitted, _SPARK)),
         (8, "" if engine is None else visible(engine.model_id)),
-        (9, "" if engine is None or engine.device is None else engine.device),
+        (9, "" if engine is None or engine.where is None else visible(engine.where)),
         (0, "" if engine is None else engine.exactness),
     ]
