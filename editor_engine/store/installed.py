@@ -5,11 +5,9 @@ worked out. Knows nothing of fetching. Invariant: a file of the catalogue is han
 to the catalogue's SHA-256 and nothing has written to it since; without such a record it is hashed again first.
 """
 
-import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,22 +16,27 @@ from editor_engine.config import default_threads, model_cache_dir, models_dir
 from editor_engine.errors import ModelFileError, ModelMissingError
 from editor_engine.machine import available_bytes
 from editor_engine.store.catalogue import CatalogueModel, catalogue, default_model, find, gigabytes
-
-CHUNK = 4 << 20
-OnBytes = Callable[[int], None]
-"""Called with the bytes read so far."""
+from editor_engine.store.hashing import OnBytes, hash_file
+from editor_engine.store.hub_folders import (
+    HubFolder,
+    find_folder,
+    hub_folders,
+    parse_hub_id,
+    remove_folder,
+    verify_folder,
+)
 
 
 @dataclass(frozen=True)
 class InstalledModel:
-    """A model file in the models folder."""
+    """A model file or a fetched folder in the models folder."""
 
     id: str
-    """Of the catalogue; for other files the name without `.gguf`."""
+    """Of the catalogue; for other files the name without `.gguf`, for folders `publisher/name`."""
     path: Path
     bytes: int
     sha256: str | None
-    """From a record that still holds; None: never hashed, or written to since."""
+    """From a record that still holds; None: never hashed, or written to since. Of a folder, over those of its files."""
     model: CatalogueModel | None
     """None: not in the catalogue."""
 
@@ -49,11 +52,11 @@ class InstalledModel:
 
 @dataclass(frozen=True)
 class LocatedModel:
-    """A model file to load."""
+    """A model file or folder to load."""
 
     path: Path
     sha256: str | None
-    """None: a file outside the store; whoever loads it works the hash out."""
+    """None: a folder, or a file outside the store; whoever loads it works the hash out."""
     id: str
     reason: str | None = None
     """Why this one, when nobody named it; None when it was named."""
@@ -91,7 +94,10 @@ def _entry(file: Path) -> InstalledModel:
 
 
 def installed() -> list[InstalledModel]:
-    """Every .gguf file in the models folder: the catalogue's in its order, then others by name. Hashes nothing."""
+    """Every .gguf file in the models folder: the catalogue's in its order, then others by name; then the folders.
+
+    Hashes nothing. Raises ModelMissingError.
+    """
     order = [model.id for model in catalogue()]
     try:
         files = [path for path in models_dir().iterdir() if path.suffix == ".gguf" and path.is_file()]
@@ -100,7 +106,12 @@ def installed() -> list[InstalledModel]:
     except OSError as error:
         raise ModelMissingError(f"The models folder {models_dir()} cannot be read: {error.strerror}.") from error
     entries = [_entry(path) for path in files if not path.name.startswith(".")]
-    return sorted(entries, key=lambda e: (order.index(e.id) if e.model else len(order), e.id))
+    entries.sort(key=lambda e: (order.index(e.id) if e.model else len(order), e.id))
+    return [*entries, *map(_of_folder, hub_folders())]
+
+
+def _of_folder(folder: HubFolder) -> InstalledModel:
+    return InstalledModel(folder.id, folder.path, folder.bytes, folder.sha256, None)
 
 
 def find_installed(model_id: str) -> InstalledModel | None:
@@ -108,26 +119,14 @@ def find_installed(model_id: str) -> InstalledModel | None:
     return next((entry for entry in installed() if entry.id == model_id), None)
 
 
-def hash_file(path: Path, on_bytes: OnBytes = lambda done: None) -> str:
-    """Hex SHA-256 of a file. Raises ModelFileError when it cannot be read."""
-    digest, done = hashlib.sha256(), 0
-    try:
-        with path.open("rb") as stream:
-            while chunk := stream.read(CHUNK):
-                digest.update(chunk)
-                done += len(chunk)
-                on_bytes(done)
-    except OSError as error:
-        raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
-    return digest.hexdigest()
-
-
 def verify(entry: InstalledModel, on_bytes: OnBytes = lambda done: None) -> InstalledModel:
     """Hash the file again, whatever its record says, and renew the record.
 
     Raises ModelFileError for a damaged one, which loses its record so that nothing takes it for whole. A file outside
-    the catalogue is damaged when its hash is not the one recorded when it was imported.
+    the catalogue is damaged when its hash is not the one recorded when it was imported, a folder when a file of it is.
     """
+    if entry.path.is_dir():
+        return _of_folder(verify_folder(entry.path, on_bytes))
     sha256 = hash_file(entry.path, on_bytes)
     expected = entry.model.sha256 if entry.model else _recorded(entry.path, None)
     right = expected in (None, sha256)
@@ -142,24 +141,36 @@ def verify(entry: InstalledModel, on_bytes: OnBytes = lambda done: None) -> Inst
 
 
 def locate(name: str | None = None) -> LocatedModel:
-    """The file to load for a model id, a path to a .gguf file, or None for the default among the installed ones.
+    """What to load for a model id, the path of a .gguf file or of a folder, the hub's name of a model that is here, or
+    None for the default among the installed ones. A path is taken before a name of the hub.
 
     Raises ModelMissingError (the sentence says what to type) and ModelFileError for a damaged file.
     """
     if name is None:
         return _default()
+    path = Path(name).expanduser().absolute()
+    if os.sep in name and path.is_dir():
+        return LocatedModel(path, None, path.name)
+    if hub_id := parse_hub_id(name):
+        folder = find_folder(hub_id)
+        if folder is not None:
+            return LocatedModel(folder, None, str(hub_id))
+        if not name.endswith(".gguf") and not path.is_file():
+            raise ModelMissingError(f"{name} is not here; `redraft models pull {name}` fetches it from the model hub.")
     entry = find_installed(name)
     if entry is not None:
         return _located(entry, None)
     if name.endswith(".gguf") or os.sep in name:
-        path = Path(name).expanduser().absolute()
         if not path.is_file():
-            raise ModelMissingError(f"There is no model file {path}.")
+            raise ModelMissingError(f"There is no model file or folder {path}.")
         return LocatedModel(path, None, path.stem)
     if find(name) is not None:
         raise ModelMissingError(f"{name} is not installed; `redraft models pull {name}` fetches it.")
     known = ", ".join(model.id for model in catalogue())
-    raise ModelMissingError(f"No model is called {name!r}; give the path of a .gguf file, or one of: {known}.")
+    raise ModelMissingError(
+        f"No model is called {name!r}; give the path of a .gguf file or of a folder, "
+        f"publisher/name of the model hub, or one of: {known}."
+    )
 
 
 def _default() -> LocatedModel:
@@ -192,10 +203,13 @@ def _located(entry: InstalledModel, reason: str | None) -> LocatedModel:
 
 
 def remove(entry: InstalledModel) -> int:
-    """Delete a model file, its record and what was derived from it (packed weights, tokenizer); returns bytes freed.
+    """Delete a model file, its record and what was derived from it (packed weights, tokenizer), or a fetched folder;
+    returns bytes freed.
 
     Raises ModelFileError when the system refuses.
     """
+    if entry.path.is_dir():
+        return remove_folder(entry.path)
     try:
         freed = entry.path.stat().st_size
         entry.path.unlink()

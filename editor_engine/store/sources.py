@@ -1,10 +1,12 @@
-"""What a source of weights has in common with the others: what it reports, and room on the disk.
+"""What a source of weights has in common with the others: what it reports, room on the disk, and one pull at a time.
 
 Knows no source in particular.
 """
 
+import contextlib
+import fcntl
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,3 +55,18 @@ def require_space(folder: Path, size: int) -> None:
             f"{folder} has {gigabytes(free)} free and {gigabytes(size + _SPARE_BYTES)} are needed, some to spare; "
             "free some space and try again: what is here already is kept."
         )
+
+
+@contextlib.contextmanager
+def alone(name: str, model_id: str, folder: Path, report: Report) -> Iterator[None]:
+    """Hold the lock `name` of `folder`, which the system drops when its holder dies; says so when it must wait.
+
+    The file stays, since removing it would race.
+    """
+    with (folder / f".{name}.lock").open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report(Waiting(model_id))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

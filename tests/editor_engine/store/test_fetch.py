@@ -282,7 +282,7 @@ def test_a_second_pull_waits_for_the_first_and_finds_its_work(
         results.append(pull(model, no, lambda event: waiting.set() if isinstance(event, Waiting) else None))
 
     thread = threading.Thread(target=second)
-    with fetch.one_at_a_time(model, models_dir(), lambda event: None):
+    with sources.alone(model.file, model.id, models_dir(), lambda event: None):
         thread.start()
         assert waiting.wait(30)
         fetch._fetch(model, models_dir() / model.file, yes, lambda event: None, None)
