@@ -88,3 +88,20 @@ def qwen05_path() -> Path:
 def qwen15_path() -> Path:
     """Qwen2.5 Coder 1.5B."""
     return _weights("qwen2.5-coder-1.5b-instruct-q4_k_m.gguf")
+
+
+@pytest.fixture(scope="session")
+def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Family and type of weights -> folder of its tiny random Hugging Face checkpoint, made once."""
+    pytest.importorskip("transformers")
+    from tests.support.tiny_checkpoints import make_checkpoint  # torch: seconds
+
+    root, made = tmp_path_factory.mktemp("checkpoints"), dict[str, Path]()
+
+    def folder(family: str, dtype: str = "float32") -> Path:
+        name = f"{family}-{dtype}"
+        if name not in made:
+            made[name] = make_checkpoint(root / name, family, dtype=dtype)
+        return made[name]
+
+    return folder

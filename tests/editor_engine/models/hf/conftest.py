@@ -1,4 +1,4 @@
-"""Tiny checkpoints, made once for all tests here, and models loaded from them."""
+"""Models loaded from the tiny checkpoints."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,22 +11,6 @@ from editor_engine.models.hf.load import load_hf
 from editor_engine.models.hf.model import HfModel
 
 Load = Callable[..., HfModel]
-
-
-@pytest.fixture(scope="session")
-def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """family, dtype -> folder of its tiny checkpoint."""
-    from tests.support.tiny_checkpoints import make_checkpoint  # torch: seconds
-
-    root, made = tmp_path_factory.mktemp("checkpoints"), dict[str, Path]()
-
-    def folder(family: str, dtype: str = "float32") -> Path:
-        name = f"{family}-{dtype}"
-        if name not in made:
-            made[name] = make_checkpoint(root / name, family, dtype=dtype)
-        return made[name]
-
-    return folder
 
 
 @pytest.fixture(scope="session")
