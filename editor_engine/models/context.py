@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from editor_engine.errors import RequestError
+from editor_engine.errors import OptionError
 
 MAX_CONTEXT = 32768
 """Most tokens of context unless the caller asks for more."""
@@ -19,13 +19,13 @@ class Limited(Protocol):
 
 
 def context_of(model: Limited, wanted: int | None) -> int:
-    """Tokens of KV cache for a caller that asked for `wanted`. Raises RequestError when the model cannot do it."""
+    """Tokens of KV cache for a caller that asked for `wanted`. Raises OptionError when the model cannot do it."""
     if wanted is None:
         return min(model.context_length, MAX_CONTEXT)
     if wanted < 1:
-        raise RequestError(f"A context of {wanted} tokens was asked for; it takes at least 1.")
+        raise OptionError(f"A context of {wanted} tokens was asked for; it takes at least 1.")
     if wanted > model.context_length:
-        raise RequestError(
+        raise OptionError(
             f"A context of {wanted} tokens was asked for; {model.name} was made for at most {model.context_length}."
         )
     return wanted

@@ -1,14 +1,8 @@
-"""Memory there is and memory a load needs: the numbers of /proc and of cgroups, and the refusal."""
+"""Memory there is: the numbers of /proc and of cgroups."""
 
 from pathlib import Path
 
-import pytest
-
-from editor_engine.errors import OutOfMemoryError
 from editor_engine.machine import available_bytes
-from editor_engine.models.native.memory import refuse_if_short
-
-GB = 10**9
 
 
 def system(root: Path, files: dict[str, str]) -> int | None:
@@ -69,18 +63,6 @@ def test_version_1(tmp_path: Path) -> None:
 def test_nonsense_is_not_a_limit(tmp_path: Path) -> None:
     group = {"proc/self/cgroup": "nonsense\n0::/a\n", "cgroup/a/memory.max": "?", "cgroup/a/memory.current": "1"}
     assert system(tmp_path, MEMINFO | group) == 20000 * 1024
-
-
-def test_refusal_has_both_numbers() -> None:
-    with pytest.raises(OutOfMemoryError, match=r"Big needs about 5\.1 GB of memory and 4\.0 GB is available"):
-        refuse_if_short("Big", 5 * GB, 1000, 100_000_000, 4 * GB)
-
-
-def test_room_counts_only_the_context_that_is_checked() -> None:
-    refuse_if_short("Big", 1 * GB, 10**6, 100, int(1.3 * GB))
-    with pytest.raises(OutOfMemoryError):
-        refuse_if_short("Big", 1 * GB, 10**6, 1000, int(1.3 * GB))
-    refuse_if_short("Big", 10**15, 1, 1, None)
 
 
 def test_this_machine_says_something_sane() -> None:

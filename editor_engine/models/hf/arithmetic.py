@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from editor_engine.config import ATTENTIONS, DTYPES, QUANTISATIONS, HfOptions
-from editor_engine.errors import RequestError, UnsupportedModelError
+from editor_engine.errors import OptionError, UnsupportedModelError
 from editor_engine.models.hf.checkpoint import Checkpoint
 from editor_engine.models.hf.sizes import chosen_dtype, computed_dtype
 
@@ -46,7 +46,7 @@ class Arithmetic:
 
 
 def check_options(options: HfOptions) -> None:
-    """Raise RequestError for a value no option has."""
+    """Raise OptionError for a value no option has."""
     for name, value, known in (
         ("dtype", options.dtype, DTYPES),
         ("compute dtype", options.compute_dtype, DTYPES),
@@ -55,9 +55,9 @@ def check_options(options: HfOptions) -> None:
     ):
         if value not in known:
             names = ", ".join(known_name for known_name in known if known_name)
-            raise RequestError(f"There is no {name} {value!r}; {names} are known.")
+            raise OptionError(f"There is no {name} {value!r}; {names} are known.")
     if options.double_quant and options.quantise not in ("nf4", "fp4"):
-        raise RequestError("Double quantisation is for nf4 and fp4.")
+        raise OptionError("Double quantisation is for nf4 and fp4.")
 
 
 def choose_arithmetic(checkpoint: Checkpoint, options: HfOptions, device: str) -> Arithmetic:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from editor_engine.config import HfOptions
-from editor_engine.errors import RequestError, UnsupportedModelError
+from editor_engine.errors import OptionError, UnsupportedModelError
 
 _OLD_DRIVER = "driver on your system is too old"
 
@@ -84,14 +84,14 @@ def choose_place(options: HfOptions, layers: int, cuda: Cuda, too_small: str) ->
     """Where to put a model of `layers` layers, and what a user should know about it.
 
     `too_small`: why not all of it fits the first graphics processor, as a sentence; empty where it does. Raises
-    UnsupportedModelError for a device that is not there, RequestError for what cannot be meant.
+    UnsupportedModelError for a device that is not there, OptionError for what cannot be meant.
     """
     asked, wanted = options.device, options.gpu_layers
     if wanted is not None and not 0 <= wanted <= layers:
-        raise RequestError(f"{wanted} layers on the graphics processor were asked for; the model has {layers}.")
+        raise OptionError(f"{wanted} layers on the graphics processor were asked for; the model has {layers}.")
     if asked == "cpu" or (wanted == 0 and asked == "auto"):
         if wanted:
-            raise RequestError(f"{wanted} layers on the graphics processor contradict the device cpu.")
+            raise OptionError(f"{wanted} layers on the graphics processor contradict the device cpu.")
         return Place("cpu", layers, layers), ()
     if asked == "auto":
         if cuda.count == 0:
@@ -112,7 +112,7 @@ def choose_place(options: HfOptions, layers: int, cuda: Cuda, too_small: str) ->
 def _number(device: str) -> int:
     match = re.fullmatch(r"cuda(?::(\d{1,4}))?", device)
     if match is None:
-        raise RequestError(f"There is no device {device!r}; cpu, cuda and cuda:N are known.")
+        raise OptionError(f"There is no device {device!r}; cpu, cuda and cuda:N are known.")
     return int(match.group(1) or 0)
 
 

@@ -37,6 +37,11 @@ class Checkpoint:
     """The head is the embedding."""
 
     @property
+    def weights_bytes(self) -> int:
+        """Of all matrices."""
+        return sum(self.file.tensors[name].nbytes for name in {*self.linears, EMBEDDING})
+
+    @property
     def biased(self) -> bool:
         """q, k and v have biases."""
         return "blk.0.attn_q.bias" in self.vectors

@@ -9,10 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from editor_engine.errors import ModelFileError, RequestError, UnsupportedModelError
-
-MAX_CONTEXT = 32768
-"""Most tokens of context unless the caller asks for more."""
+from editor_engine.errors import ModelFileError, UnsupportedModelError
 
 _DEFAULT_ROPE_BASE = 10000.0  # where the file has none, as the GGUF specification says
 
@@ -120,19 +117,6 @@ def read_config(metadata: Mapping[str, object]) -> NativeConfig:
         biased=True if architecture == "qwen2" else None,
         vocab_size=settings.count("vocab_size") if "vocab_size" in settings else None,
     )
-
-
-def context_of(config: NativeConfig, wanted: int | None) -> int:
-    """Tokens of KV cache for a caller that asked for `wanted`. Raises RequestError when the model cannot do it."""
-    if wanted is None:
-        return min(config.context_length, MAX_CONTEXT)
-    if wanted < 1:
-        raise RequestError(f"A context of {wanted} tokens was asked for; it takes at least 1.")
-    if wanted > config.context_length:
-        raise RequestError(
-            f"A context of {wanted} tokens was asked for; {config.name} was made for at most {config.context_length}."
-        )
-    return wanted
 
 
 class _Settings:

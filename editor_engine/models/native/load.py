@@ -17,14 +17,16 @@ from editor_engine import kernels
 from editor_engine.config import EngineConfig, default_threads, model_cache_dir
 from editor_engine.errors import ModelFileError
 from editor_engine.machine import available_bytes
+from editor_engine.memory import CPU, MemoryPlan, refuse_if_short
+from editor_engine.models.context import context_of
 from editor_engine.models.native.checkpoint import EMBEDDING, HEAD, ROPE_FACTORS, Checkpoint, open_checkpoint
-from editor_engine.models.native.config import context_of
-from editor_engine.models.native.memory import refuse_if_short
 from editor_engine.models.native.model import NativeModel
+from editor_engine.models.needs import native_need
 from editor_engine.models.target import ModelInfo
 from editor_engine.quant.file_hash import file_sha256
 from editor_engine.quant.gguf import GgufFile
 from editor_engine.quant.packed_cache import Matrix, packed_weights
+from editor_engine.store.smaller import smaller_models
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +60,10 @@ def load_native(
     checkpoint = open_checkpoint(file)
     _check_vectors(checkpoint)
     context = context_of(checkpoint.config, config.context_length)
-    weights = sum(file.tensors[name].nbytes for name in {*checkpoint.linears, EMBEDDING})
-    refuse_if_short(checkpoint.config.name, weights, checkpoint.config.kv_bytes_per_token, context, available())
+    need = native_need(checkpoint)
+    asked = config.context_length is not None
+    plan = MemoryPlan((need,), context, asked, config.prefix_bytes, {CPU: available()}, config.max_memory)
+    refuse_if_short(plan, lambda: smaller_models(plan))
 
     threads = config.threads or default_threads()
     sha256 = file_sha256(file.path, file.status, file.content, model_cache_dir() / "hashes")
@@ -88,8 +92,8 @@ def load_native(
         threads=threads,
         isa=core.isa,
         contract_version=kernels.CONTRACT_VERSION,
-        weights_bytes=weights,
-        cache_bytes_per_token=checkpoint.config.kv_bytes_per_token,
+        weights_bytes=need.weights,
+        cache_bytes_per_token=need.cache_per_token,
         loaded_as=config.loaded_as,
     )
     log.info("loaded %s in %.2f s", file.path, time.perf_counter() - started)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from editor_engine.errors import EngineError, ModelFileError, RequestError, UnsupportedModelError
+from editor_engine.models.context import context_of
 from editor_engine.models.native.checkpoint import Checkpoint, open_checkpoint
-from editor_engine.models.native.config import context_of
 from editor_engine.quant.gguf import GgufFile
 from tests.support.tiny_gguf import GgufSource, TinyShape, tiny_source
 
