@@ -9,13 +9,12 @@ asked before, or where an earlier request was cancelled.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 from editor_engine.config import EngineConfig
-from editor_engine.decode.choosing import Chooser
-from editor_engine.decode.cost_memory import CostMemory
+from editor_engine.decode.draft_pair import DraftPair
+from editor_engine.decode.drafting import DrafterFactory, Drafting, figures
 from editor_engine.decode.meter import Meter
 from editor_engine.decode.plain import PLAIN_ORIGIN, plain
 from editor_engine.decode.prefill import prefill
@@ -23,20 +22,15 @@ from editor_engine.decode.prefix_cache import PrefixCache
 from editor_engine.decode.reply import Reply, source_line
 from editor_engine.decode.speculate import PassRecord, speculate
 from editor_engine.decode.stopping import RepetitionGuard, ReplyEnd
-from editor_engine.draft.chain import ChainDrafter
-from editor_engine.draft.drafter import Draft, Drafter
+from editor_engine.draft.drafter import Draft
 from editor_engine.errors import CancelledError, ContextOverflowError, RequestError, UnsupportedModelError
 from editor_engine.events import EngineEvent, Finished, Pass, Started
-from editor_engine.loading import load
-from editor_engine.models.sampling import Sampling
+from editor_engine.loading import load, load_pair, refuse_or_note
 from editor_engine.models.target import ModelInfo, TargetModel
 from editor_engine.request_tokens import TokenisedRequest, tokenise
 from editor_engine.requests import CancelFlag, CompletionRequest
 from editor_engine.text.detokeniser import Detokeniser
 from editor_engine.text.tokenizer import Tokenizer
-
-DrafterFactory = Callable[[Sequence[int], Sequence[int], Collection[int]], Drafter]
-"""(prompt ids, source ids, stop ids) -> drafter for one request."""
 
 
 class Engine:
@@ -51,18 +45,22 @@ class Engine:
         notes: tuple[str, ...] = (),
         cache_folder: Path | None = None,
         prefix_bytes: int = 0,
+        pair: DraftPair | None = None,
+        draft_rule: str = "same-ids",
         make_drafter: DrafterFactory | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """`cache_folder` is the model file's own: what passes cost is kept there. `prefix_bytes` may be taken for the
-        prompts of other conversations. `make_drafter` is for tests."""
+        prompts of other conversations. `pair`: a draft model, last in the chain; `draft_rule`: see `EngineConfig`.
+        `make_drafter` is for tests."""
         self.notes = notes
         """What happened at load that a user should know."""
         self._model = model
         self._tokenizer = tokenizer
         self._template = template
-        self._costs = CostMemory(model.info, cache_folder)
-        self._make_drafter = make_drafter or partial(ChainDrafter, cost=self._costs.cost, words=tokenizer)
+        self.drafting = Drafting(model, tokenizer, tokenizer.stop_ids, cache_folder, pair, draft_rule, clock)
+        """Who drafts, the draft model among them."""
+        self.drafting.make = make_drafter or self.drafting.make
         self._clock = clock
         self._busy = threading.Lock()
         self._prefixes = PrefixCache(model, prefix_bytes)
@@ -74,16 +72,20 @@ class Engine:
 
         Raises ModelMissingError, ModelFileError, UnsupportedModelError or OutOfMemoryError.
         """
+        notes = refuse_or_note(config)
         loaded = load(config, on_packed)
         if loaded.template is None:
             raise UnsupportedModelError("The model has no chat template, so it cannot be given instructions.")
+        pair, pair_notes = load_pair(config, loaded, on_packed)
         return cls(
             loaded.model,
             loaded.tokenizer,
             loaded.template,
-            notes=loaded.notes,
+            notes=(*notes, *loaded.notes, *pair_notes),
             cache_folder=loaded.cache_folder,
             prefix_bytes=config.prefix_bytes,
+            pair=pair,
+            draft_rule=config.draft_rule,
         )
 
     @property
@@ -105,24 +107,27 @@ class Engine:
             raise RequestError("The engine is busy with another request.")
         cancel = cancel or CancelFlag()
         try:
-            with cancel.interrupting(self._model.interrupt):
+            with cancel.interrupting(self._interrupt):
                 yield from self._complete(request, cancel)
         finally:
             self._model.resume()
-            self._costs.save()
+            self.drafting.rest()
             self._busy.release()
+
+    def _interrupt(self) -> None:
+        self._model.interrupt()
+        self.drafting.interrupt()
 
     def _complete(self, request: CompletionRequest, cancel: CancelFlag) -> Generator[EngineEvent, None, None]:
         meter = Meter(self._clock)
         decided, rerun = self._model.rerun_counts()
         tokens = tokenise(request, self._tokenizer, self._template)
         reply = self._new_reply(request, tokens)
-        choose = Chooser(self._model, Sampling(request.temperature, request.seed), request.score)
+        choose = self.drafting.chooser(request)
         stop_ids = self._tokenizer.stop_ids
-        drafter = None
-        if request.draft:
-            started = self._clock()
-            drafter = self._make_drafter(tokens.prompt, tokens.source, stop_ids)
+        started = self._clock()
+        drafter = self.drafting.drafter(request, tokens, choose)
+        if drafter:
             meter.drafter_made(self._clock() - started)
         cached = self._prefixes.enter(tokens.prompt)
         try:
@@ -153,7 +158,8 @@ class Engine:
             self._prefixes.leave([*tokens.prompt, *reply.ids][: self._model.length], len(tokens.prompt))
         decided_now, rerun_now = self._model.rerun_counts()
         reruns = (decided_now - decided, rerun_now - rerun)
-        yield Finished(reply.finish_reason, tuple(reply.ids), meter.stats(len(reply.ids), choose.mean_logprob, reruns))
+        stats = meter.stats(len(reply.ids), choose.mean_logprob, reruns, figures(drafter))
+        yield Finished(reply.finish_reason, tuple(reply.ids), stats)
 
     def _new_reply(self, request: CompletionRequest, tokens: TokenisedRequest) -> Reply:
         room = self.info.context_length - len(tokens.prompt)

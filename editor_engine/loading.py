@@ -5,13 +5,16 @@ Knows the two kinds of path and nothing of what is in them. Invariant: what an e
 loads is loaded here, so the same path gives the same model everywhere.
 """
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from editor_engine.config import EngineConfig, model_cache_dir
+from editor_engine.decode.draft_pair import DraftPair
 from editor_engine.models.target import TargetModel
 from editor_engine.text.tokenizer import Tokenizer, load_tokenizer
+from editor_engine.text.vocabulary import refuse_other_vocabulary
 
 OnPacked = Callable[[int, int], None]
 """Told (done, total) while weights are packed."""
@@ -31,12 +34,53 @@ class Loaded:
     """Sentences for the user: what works, but slower or other than wished."""
 
 
+def refuse_or_note(config: EngineConfig) -> tuple[str, ...]:
+    """What a user should know of a load before it is done: both models of it, as a whole.
+
+    Raises OutOfMemoryError for one that does not fit, before anything of it is allocated, and what reading the headers
+    of its files raises.
+    """
+    # numpy and what reads both kinds of files: 0.1 s that who only imports an engine need not pay.
+    from editor_engine.models.needs import refuse_what_does_not_fit
+    from editor_engine.store.smaller import smaller_models
+
+    refuse_what_does_not_fit(config, others=smaller_models)
+    if not config.idle:
+        return ()
+    names = ", ".join(f"--{name.replace('_', '-')}" for name in config.idle)
+    return (
+        f"{config.model_path.name} is a GGUF file, which our own kernels run on the CPU; without effect there: {names}.",
+    )
+
+
 def load(config: EngineConfig, on_packed: OnPacked = lambda done, total: None) -> Loaded:
     """Load what is at `config.model_path`.
 
     Raises ModelMissingError, ModelFileError, UnsupportedModelError, OutOfMemoryError or RequestError.
     """
     return _load_folder(config) if config.model_path.is_dir() else _load_file(config, on_packed)
+
+
+def load_pair(config: EngineConfig, target: Loaded, on_packed: OnPacked) -> tuple[DraftPair | None, tuple[str, ...]]:
+    """The draft model at `config.draft_path` beside its target, and notes of its load; None without a path.
+
+    Its cache is made for its own context: it drafts up to there. Raises what `load` raises, UnsupportedModelError for
+    a vocabulary that is not the target's.
+    """
+    if config.draft_path is None:
+        return None, ()
+    loaded = load(replace(config, model_path=config.draft_path, draft_path=None, context_length=None), on_packed)
+    target_name, name = target.model.info.name, loaded.model.info.name
+    known = refuse_other_vocabulary(target_name, target.tokenizer, name, loaded.tokenizer)
+    pair = DraftPair(
+        loaded.model,
+        target.model.info,
+        min(known, target.model.info.vocab_size, loaded.model.info.vocab_size),
+        folder=loaded.cache_folder,
+        target_folder=target.cache_folder,
+        clock=time.perf_counter,
+    )
+    return pair, loaded.notes
 
 
 def _load_file(config: EngineConfig, on_packed: OnPacked) -> Loaded:

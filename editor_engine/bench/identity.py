@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from editor_engine.bench.measure import Difference, first_difference
+from editor_engine.decode.drafting import DrafterFactory
 from editor_engine.draft.drafter import Drafter
-from editor_engine.engine import DrafterFactory, Engine
+from editor_engine.engine import Engine
 from editor_engine.errors import RequestError
 from editor_engine.events import Finished
 from editor_engine.models.target import TargetModel

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from editor_engine.decode.speculate import PassRecord
 from editor_engine.draft.drafter import Origin
-from editor_engine.events import Provenance, Stats
+from editor_engine.events import DraftModelStats, Provenance, Stats
 
 
 def peak_rss_bytes() -> int:
@@ -64,7 +64,13 @@ class Meter:
     def _count(self, origins: Sequence[Origin]) -> None:
         self._origins.update(origin.provenance for origin in origins)
 
-    def stats(self, output_tokens: int, mean_logprob: float | None, reruns: tuple[int, int] = (0, 0)) -> Stats:
+    def stats(
+        self,
+        output_tokens: int,
+        mean_logprob: float | None,
+        reruns: tuple[int, int] = (0, 0),
+        draft_model: DraftModelStats | None = None,
+    ) -> Stats:
         """Everything so far; rates are None where nothing was timed.
 
         `reruns`: positions this request decided, and those of them that were run again (`TargetModel.rerun_counts`).
@@ -89,5 +95,6 @@ class Meter:
             drafter_s=self._drafter_s,
             peak_rss_bytes=peak_rss_bytes(),
             mean_logprob=mean_logprob,
+            draft_model=draft_model,
             rerun_share=rerun / decided if decided else None,
         )

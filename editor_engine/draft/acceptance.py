@@ -15,14 +15,15 @@ class Acceptance:
         self._default = default
         self._weight = weight
         self._keep = 1.0 - 1.0 / window
-        self._counts: dict[Hashable, tuple[float, float]] = {}
+        self.counts: dict[Hashable, tuple[float, float]] = {}
+        """Kind to (right, seen), both decayed."""
 
     def chance(self, kind: Hashable) -> float:
         """Chance that a guess of this kind is right, 0 to 1."""
-        right, seen = self._counts.get(kind, (0.0, 0.0))
+        right, seen = self.counts.get(kind, (0.0, 0.0))
         return (right + self._weight * self._priors.get(kind, self._default)) / (seen + self._weight)
 
     def learn(self, kind: Hashable, right: bool) -> None:
         """Count one guess of this kind."""
-        good, seen = self._counts.get(kind, (0.0, 0.0))
-        self._counts[kind] = (good * self._keep + right, seen * self._keep + 1.0)
+        good, seen = self.counts.get(kind, (0.0, 0.0))
+        self.counts[kind] = (good * self._keep + right, seen * self._keep + 1.0)

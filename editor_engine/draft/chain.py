@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from editor_engine.draft.cool_down import CoolDown
 from editor_engine.draft.drafter import Draft, Origin
 from editor_engine.draft.guesses import CURSOR, SUBSTITUTION, Guess, Memory, Pending, Step, look
-from editor_engine.draft.length_policy import best_length
+from editor_engine.draft.length_policy import best_length, expected_tokens
 from editor_engine.draft.ngram_index import BARRIER
 from editor_engine.draft.pass_cost import PassCost
 from editor_engine.draft.ranking import Choice, Ranking
@@ -94,7 +94,8 @@ class ChainDrafter:
             self._steps = memory.copy(choice.guess, length, self._stop_ids, substitute=parts.substitutions)
         if not self._steps:
             return Draft()
-        return Draft(tuple(step.token for step in self._steps), choice.guess.drafter, self._steps[0].position)
+        expected = expected_tokens(choice.first, choice.further, len(self._steps))
+        return Draft(tuple(step.token for step in self._steps), choice.guess.drafter, self._steps[0].position, expected)
 
     def observe(self, draft: Draft, accepted: int, emitted: Sequence[int], pass_s: float | None) -> list[Origin]:
         """Learn what a pass emitted: the first `accepted` tokens of `draft`, then the model's own."""

@@ -21,6 +21,8 @@ class Draft:
     """Who proposed them; None with empty tokens."""
     source_index: int | None = None
     """Index into the source tokens of the first one, when they were copied from there."""
+    expected: float | None = None
+    """Tokens the pass is expected to emit, 1 to 1 + drafted; None where the drafter does not say."""
 
 
 @dataclass(frozen=True)

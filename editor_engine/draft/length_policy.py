@@ -36,3 +36,12 @@ def best_length(first: float, further: float, costs: Sequence[float], room: int)
         if value > best_value:
             best, best_value = k, value
     return best
+
+
+def expected_tokens(first: float, further: float, drafted: int) -> float:
+    """Tokens that a pass over `drafted` tokens emits on average, the model's own one among them."""
+    tokens, weight = 1.0, first
+    for _ in range(drafted):
+        tokens += weight
+        weight *= further
+    return tokens

@@ -159,6 +159,10 @@ class Tokenizer:
             known = self._bytes[token_id] = self._look_up(token_id)
         return known
 
+    def spelling(self, token_id: int) -> bytes:
+        """`token_bytes`, looked up and not kept: for walks over the whole vocabulary."""
+        return self._look_up(token_id)
+
     def decode(self, ids: Iterable[int]) -> str:
         """Text of `ids`; bytes that are no UTF-8 become U+FFFD."""
         return b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")

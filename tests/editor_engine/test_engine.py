@@ -73,7 +73,7 @@ def test_drafted_ids_are_plain_ids(engine: Engine, question: str) -> None:
 
 def test_a_random_drafter_changes_nothing(model_path: Path, engine: Engine) -> None:
     hostile = Engine.load(EngineConfig(model_path, threads=2))
-    hostile._make_drafter = Random
+    hostile.drafting.make = Random
     assert finished(hostile.complete(request())).token_ids == finished(engine.complete(request())).token_ids
 
 

@@ -41,7 +41,7 @@ def check_free_text(model: Path, every: int, max_tokens: int) -> None:
     engine = Engine.load(EngineConfig(model))
     for isa in ("avx2", "avx512vnni"):
         table = Table.shipped(isa)
-        engine._make_drafter = partial(ChainDrafter, cost=table)
+        engine.drafting.make = partial(ChainDrafter, cost=table)
         for name, prompt in prompts()[::every]:
             events = list(engine.complete(CompletionRequest((Message("user", prompt),), max_tokens)))
             passes = [event for event in events if isinstance(event, Pass)]

@@ -6,6 +6,7 @@ Keeps the rules of `TargetModel` strictly, so that a loop which breaks them fail
 import zlib
 from array import array
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from editor_engine.models.sampling import Sampling, Scored
 from editor_engine.models.target import CacheSnapshot, ModelInfo
 
 NextToken = Callable[[Sequence[int]], int]
+LogitsOf = Callable[[Sequence[int]], npt.NDArray[np.float32]]
 
 SURE = 9.0
 """Logit of the next token; every other has 0."""
@@ -29,6 +31,21 @@ def pseudo_random(vocab_size: int) -> NextToken:
     return choose
 
 
+def random_logits(vocab_size: int, seed: int, spread: float = 1.5) -> LogitsOf:
+    """Logits that are a fixed function of the last two tokens."""
+
+    @cache
+    def row(last: tuple[int, ...]) -> npt.NDArray[np.float32]:
+        return np.random.default_rng([seed, *last]).normal(0.0, spread, vocab_size).astype(np.float32)
+
+    return lambda tokens: row(tuple(tokens[-2:]))
+
+
+def greatest(logits_of: LogitsOf) -> NextToken:
+    """The greedy choice."""
+    return lambda tokens: int(logits_of(tokens).argmax())
+
+
 def script(prompt_length: int, reply: Sequence[int]) -> NextToken:
     """The reply, token by token, whatever is in the cache; its last token for ever after."""
 
@@ -41,12 +58,22 @@ def script(prompt_length: int, reply: Sequence[int]) -> NextToken:
 class FakeModel:
     """A `TargetModel` over a Python list."""
 
-    def __init__(self, next_token: NextToken, *, vocab_size: int = 64, rows: int = 8, context: int = 4096) -> None:
+    def __init__(
+        self,
+        next_token: NextToken,
+        *,
+        vocab_size: int = 64,
+        rows: int = 8,
+        context: int = 4096,
+        logits_of: LogitsOf | None = None,
+    ) -> None:
+        """`logits_of` agrees with `next_token`; without it the next token has all but certainty."""
         self.cache: list[int] = []
         self.passes: list[int] = []
         """Rows of each pass."""
         self.before_pass: Callable[[], None] = lambda: None
         self._next = next_token
+        self._logits_of = logits_of
         self._rows = rows
         self._interrupted = False
         self._info = ModelInfo("fake", "fake", "0" * 64, vocab_size, context, "cpu", 1, "scalar", 1)
@@ -84,6 +111,9 @@ class FakeModel:
 
     def logits(self, tokens: Sequence[int], *, head_rows: int) -> npt.NDArray[np.float32]:
         choices = self.forward(tokens, head_rows=head_rows)
+        if self._logits_of is not None:
+            ends = range(len(self.cache) - head_rows + 1, len(self.cache) + 1)
+            return np.stack([self._logits_of(self.cache[:end]) for end in ends])
         rows = np.zeros((head_rows, self._info.vocab_size), np.float32)
         rows[range(head_rows), choices] = SURE
         return rows
