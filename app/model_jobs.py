@@ -14,6 +14,7 @@ from typing import Any
 from app import json_process
 from app.errors import ModelError
 from app.json_process import json_lines
+from app.model_room import Room
 from app.model_rows import ModelRow
 
 COMMAND = (*json_process.COMMAND, "models")
@@ -30,16 +31,20 @@ class PullProgress:
     total: int
 
 
-async def list_models(*, command: Sequence[str] = COMMAND) -> tuple[ModelRow, ...]:
-    """Every model of the catalogue in its order, then other files of the models folder. Raises ModelError."""
+async def list_models(options: Sequence[str] = (), *, command: Sequence[str] = COMMAND) -> tuple[ModelRow, ...]:
+    """Every model of the catalogue in its order, then other files of the models folder. Raises ModelError.
+
+    `options` of a load say what their memory is counted for.
+    """
     rows: list[ModelRow] = []
     names = [field.name for field in dataclasses.fields(ModelRow)]
-    async for line in _lines([*command, "list", "--json"]):
+    async for line in _lines([*command, "list", "--json", *options]):
         try:
             row = ModelRow(**{name: line[name] for name in names})
-        except KeyError as error:
+            room = None if row.room is None else Room(**line["room"])
+        except (KeyError, TypeError) as error:
             raise ModelError("The list of models cannot be understood; is another version installed?") from error
-        rows.append(dataclasses.replace(row, path=None if row.path is None else Path(row.path)))
+        rows.append(dataclasses.replace(row, path=None if row.path is None else Path(row.path), room=room))
     return tuple(rows)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.model_room import Room
 from editor_engine.store.catalogue import CatalogueModel
 
 if TYPE_CHECKING:  # looking into the models folder is not needed for a command's help
@@ -22,7 +23,7 @@ class ModelRow:
     licence: str | None
     """None: not in the catalogue."""
     memory_bytes: int | None
-    """What a load needs, estimated."""
+    """What a load needs."""
     fits: bool | None
     """This machine has that much memory available now."""
     installed: bool
@@ -32,6 +33,8 @@ class ModelRow:
     sha256: str | None
     for_tests: bool
     """Too small to edit with."""
+    room: Room | None
+    """What `memory_bytes` is made of; None: not looked at."""
 
     @property
     def state(self) -> str:
@@ -46,10 +49,13 @@ class ModelRow:
         return {True: "yes", False: "no", None: "unknown"}[self.fits]
 
 
-def model_row(model: CatalogueModel | None, entry: "InstalledModel | None", available: int | None) -> ModelRow:
+def model_row(
+    model: CatalogueModel | None, entry: "InstalledModel | None", available: int | None, room: Room | None = None
+) -> ModelRow:
     """The row of a model of the catalogue, of a file in the models folder, or of both.
 
-    `available` is this machine's memory in bytes. Raises ValueError without either.
+    `available` is this machine's memory in bytes; `room`, where it was looked at, knows better than the catalogue what
+    is needed of it. Raises ValueError without either.
     """
     facts: tuple[str, int, str | None, int | None, str | None, bool]
     if model is not None:
@@ -59,15 +65,19 @@ def model_row(model: CatalogueModel | None, entry: "InstalledModel | None", avai
     else:
         raise ValueError("a row is of a model or of a file")
     name, size, licence, memory, sha256, for_tests = facts
+    fits = None if memory is None or available is None else memory <= available
+    if room is not None:
+        memory, fits = room.needed, room.fits
     return ModelRow(
         id=name,
         bytes=size,
         licence=licence,
         memory_bytes=memory,
-        fits=None if memory is None or available is None else memory <= available,
+        fits=fits,
         installed=entry is not None,
         whole=entry.whole if entry else None,
         path=entry.path if entry else None,
         sha256=sha256,
         for_tests=for_tests,
+        room=room,
     )

@@ -14,6 +14,9 @@ import click
 
 from app.errors import AppError, ExitCode, InterruptedByUserError, UsageError
 from app.json_events import JsonWriter
+from app.load_flags import load_flags
+from app.load_options import Given
+from app.model_info import listed, see_model
 from app.model_rows import ModelRow, model_row
 from editor_engine.errors import EngineError
 from editor_engine.store.catalogue import (
@@ -108,41 +111,51 @@ def _row(row: ModelRow) -> str:
     return "  ".join(cells).rstrip()
 
 
+def _path(entry: "InstalledModel | None") -> Path | None:
+    return None if entry is None else entry.path
+
+
 @models.command("list")
+@load_flags(without=("model",))
 @_json_option
-def list_models(as_json: bool) -> None:
+def list_models(load: Given, as_json: bool) -> None:
     """Show every model: size, licence, memory needed, whether it fits this machine, whether it is installed."""
-    from editor_engine.machine import available_bytes
+    from app.settings import load_settings
     from editor_engine.store.installed import installed
 
     with _answering(as_json) as output:
         entries = {entry.id: entry for entry in installed()}
-        available = available_bytes()
-        known = [model_row(model, entries.pop(model.id, None), available) for model in catalogue()]
+        room = listed(load_settings().load.over(load), output.note)
+        pairs = [(model, entries.pop(model.id, None)) for model in catalogue()]
+        known = [model_row(model, entry, None, room(model, _path(entry))) for model, entry in pairs]
         if not as_json:
             click.echo(f"{'id':<20}  {'size':>8}  {'licence':<21}  {'memory':>8}  {'fits':<7}  installed")
-        for row in (*known, *(model_row(None, entry, available) for entry in entries.values())):
+        others = (model_row(None, entry, None, room(None, entry.path)) for entry in entries.values())
+        for row in (*known, *others):
             output.item(vars(row), _row(row))
 
 
 @models.command()
-@click.argument("model_id", metavar="ID")
+@click.argument("model_id", metavar="ID|PATH")
+@load_flags(without=("model",))
 @_json_option
-def info(model_id: str, as_json: bool) -> None:
-    """Show all that is known of one model, and where it would come from."""
-    from editor_engine.machine import available_bytes
-    from editor_engine.store.installed import find_installed
+def info(model_id: str, load: Given, as_json: bool) -> None:
+    """Show all that is known of one model: where it would come from, and what a load takes of this machine's memory."""
+    from app.settings import load_settings
 
     with _answering(as_json) as output:
-        entry = find_installed(model_id)
-        model = find(model_id) if entry else require(model_id)
-        fields = dict(vars(model_row(model, entry, available_bytes())))
+        options = load_settings().load.over({**load, "model": model_id})
+        seen = see_model(options, output.note)
+        model = seen.model
+        fields = dict(vars(seen.row))
         fields["repository"] = model.repository if model else None
         fields["revision"] = model.revision if model else None
         fields["uploader"] = model.index.uploader if model and model.index else None
         fields["licence_notice"] = model.licence_notice if model else None
+        del fields["room"]
         words = "\n".join(f"{name.replace('_', ' '):<15} {_plain(value)}" for name, value in fields.items())
-        output.item(fields, words)
+        fields["rooms"], fields["gpus"] = seen.rooms, seen.gpus
+        output.item(fields, "\n".join([words, *seen.words()]))
 
 
 def _plain(value: object) -> str:

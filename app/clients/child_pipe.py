@@ -191,6 +191,8 @@ class ChildPipe:
         if self._ended_because is not None:
             return self._ended_because
         how = f"it ended with exit status {code}" if code >= 0 else f"it was ended by {_signal_name(-code)}"
+        if code == -signal.SIGKILL:  # not by us
+            how += ", as a system does that has run out of memory"
         lines = _tail(self._log).splitlines() if self._log is not None else []
         fatal = [line for line in lines if line.startswith("Fatal Python error")]  # what follows is a list of frames
         last = (fatal or [line for line in lines if line.strip() and " INFO " not in line] or [""])[-1]

@@ -5,7 +5,7 @@ goes on when the screen that began it is left.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 
 from textual.message import Message
 
@@ -17,8 +17,10 @@ from app.tui.messages import ModelJobDone, ModelsListed, PullMoved
 class ModelWorker:
     """The models of this machine."""
 
-    def __init__(self, post: Callable[[Message], object]) -> None:
+    def __init__(self, post: Callable[[Message], object], options: Sequence[str] = ()) -> None:
+        """`options` are those of a load, as on the command line: what memory is counted for."""
         self._post = post
+        self._options = options
         self._job: asyncio.Task[None] | None = None
         self.busy_with: str | None = None
         """The model that is being fetched or verified."""
@@ -28,7 +30,7 @@ class ModelWorker:
     async def list_models(self) -> None:
         """Say what there is."""
         try:
-            self._post(ModelsListed(await list_models(), None))
+            self._post(ModelsListed(await list_models(self._options), None))
         except AppError as error:
             self._post(ModelsListed((), error))
 

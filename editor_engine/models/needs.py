@@ -13,10 +13,11 @@ from pathlib import Path
 from editor_engine.config import EngineConfig, HfOptions
 from editor_engine.gpus import Gpu, see_gpus
 from editor_engine.machine import available_bytes
-from editor_engine.memory import CPU, Choice, MemoryPlan, Need, refuse_if_short
+from editor_engine.memory import CPU, WORKSPACE_BYTES, Choice, MemoryPlan, Need, refuse_if_short
 from editor_engine.models.context import context_of
 from editor_engine.models.hf.checkpoint import Checkpoint, open_folder
-from editor_engine.models.hf.sizes import ITEM_BYTES, WORKSPACE_BYTES, chosen_dtype, weights_bytes
+from editor_engine.models.hf.sizes import ITEM_BYTES, chosen_dtype, weights_bytes
+from editor_engine.models.hf.sizes import WORKSPACE_BYTES as HF_WORKSPACE_BYTES
 from editor_engine.models.native.checkpoint import Checkpoint as NativeCheckpoint
 from editor_engine.models.native.checkpoint import open_checkpoint
 from editor_engine.quant.gguf import GgufFile
@@ -57,7 +58,8 @@ def plan_load(config: EngineConfig, machine: Machine) -> MemoryPlan:
     """The plan of a load. Raises what reading the headers raises, and OptionError for an impossible context."""
     needs, context = _needs(config.model_path, config, machine)
     if config.draft_path is not None:
-        needs += draft_needs(config.draft_path, config, machine.after(needs, context))
+        drafts = draft_needs(config.draft_path, config, machine.after(needs, context))
+        needs += tuple(_beside(need, needs) for need in drafts)
     return MemoryPlan(
         needs,
         context,
@@ -66,6 +68,12 @@ def plan_load(config: EngineConfig, machine: Machine) -> MemoryPlan:
         free=machine.free(),
         cap=config.max_memory,
     )
+
+
+def _beside(need: Need, others: Sequence[Need]) -> Need:
+    """Where another model has brought the libraries already, only activations are left."""
+    here = any(other.place == need.place and other.workspace >= need.workspace for other in others)
+    return replace(need, workspace=min(need.workspace, WORKSPACE_BYTES)) if here else need
 
 
 def draft_needs(path: Path, config: EngineConfig, machine: Machine) -> tuple[Need, ...]:
@@ -127,15 +135,15 @@ def _on(checkpoint: Checkpoint, options: HfOptions, place: str) -> tuple[Need, .
     cache = (checkpoint.kv_elements_per_token or 0) * ITEM_BYTES[dtype]
     whole = weights_bytes(checkpoint, options, dtype)
     if place == CPU:
-        return (Need(checkpoint.name, whole, cache, WORKSPACE_BYTES),)
+        return (Need(checkpoint.name, whole, cache, HF_WORKSPACE_BYTES),)
     numbers = {name: int(found[1]) for name in checkpoint.tensors if (found := _LAYER.search(name))}
     layers = 1 + max(numbers.values(), default=0)
     if options.gpu_layers is None or options.gpu_layers >= layers:
-        return (Need(checkpoint.name, whole, cache, WORKSPACE_BYTES, place),)
+        return (Need(checkpoint.name, whole, cache, HF_WORKSPACE_BYTES, place),)
     first = {name: checkpoint.tensors[name] for name, number in numbers.items() if number < options.gpu_layers}
     weights = weights_bytes(replace(checkpoint, tensors=first), options, dtype)
     cached = cache * options.gpu_layers // layers
     return (
-        Need(checkpoint.name, weights, cached, WORKSPACE_BYTES, place),
-        Need(checkpoint.name, whole - weights, cache - cached, WORKSPACE_BYTES),
+        Need(checkpoint.name, weights, cached, HF_WORKSPACE_BYTES, place),
+        Need(checkpoint.name, whole - weights, cache - cached, HF_WORKSPACE_BYTES),
     )

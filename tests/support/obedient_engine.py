@@ -10,8 +10,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any
 
 from editor_engine.errors import RequestError
 from editor_engine.events import (
@@ -26,6 +24,7 @@ from editor_engine.events import (
     Stats,
     Text,
 )
+from editor_engine.models.target import ModelInfo
 from editor_engine.requests import CancelFlag, CompletionRequest, Message
 from editor_engine.wire import error_from_json
 
@@ -42,9 +41,7 @@ class ObedientEngine:
     """Has of `Engine` what the clients use."""
 
     notes = ("a note",)
-    info: Any = SimpleNamespace(
-        sha256="c" * 64, device="cpu", threads=2, context_length=4096, isa="scalar", contract_version=1
-    )
+    info = ModelInfo("obedient", "none", "c" * 64, 0, 4096, "cpu", 2, "scalar", 1)
 
     def __init__(self) -> None:
         self.busy = False

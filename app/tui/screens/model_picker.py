@@ -54,6 +54,7 @@ class ModelPicker(ModalScreen[UseModel | None]):
         with Vertical(classes="dialog wide"):
             yield Label("Models", markup=False, classes="title")
             yield DataTable(cursor_type="row", zebra_stripes=True)
+            yield Label("", markup=False, id="room")
             yield ProgressBar(show_eta=True)
             yield Label(_WORDS, markup=False, classes="note")
 
@@ -87,6 +88,14 @@ class ModelPicker(ModalScreen[UseModel | None]):
     def done(self, message: ModelJobDone) -> None:
         self._show_progress(None)
         self.note(message.sentence)
+
+    @on(DataTable.RowHighlighted)
+    def moved_to(self) -> None:
+        """What the memory of the marked model is made of."""
+        room = None if self.marked is None else self.marked.room
+        label = self.query_one("#room", Label)
+        label.display = room is not None
+        label.update("" if room is None else visible(f"Memory {room.sentence()}."))
 
     def note(self, sentence: str) -> None:
         """Say something below the table."""

@@ -20,7 +20,7 @@ from app.clients.child import KEPT_LOGS, ChildClient
 from app.clients.child_pipe import Silence
 from app.clients.in_process import InProcessClient, own_client
 from app.engine_client import EngineClient, TokenCounts
-from app.errors import AppError, EngineUnreachableError, FileTooLongError, MemoryLimitError, ModelError
+from app.errors import AppError, EngineUnreachableError, FileTooLongError, MemoryLimitError, ModelError, UsageError
 from app.load_options import LoadOptions
 from app.paths import logs_dir
 from editor_engine.config import model_cache_dir
@@ -133,6 +133,7 @@ def test_both_ways_are_idle_when_the_consumer_has_left(make: MakeClient, way: st
         ("out_of_memory", MemoryLimitError),
         ("context_length_exceeded", FileTooLongError),
         ("numerics", EngineUnreachableError),
+        ("option", UsageError),
         ("request", EngineUnreachableError),
     ],
 )
@@ -180,7 +181,8 @@ def test_an_end_while_nothing_was_asked_is_told_at_the_next_order_and_once() -> 
 
     asyncio.run(work())
     assert [note for note in notes if "stopped" in note] == [
-        "The engine's process stopped: it was ended by SIGKILL. It was started again."
+        "The engine's process stopped: it was ended by SIGKILL, as a system does that has run out of memory. "
+        "It was started again."
     ]
 
 

@@ -12,7 +12,15 @@ import pytest
 
 from app.clients.in_process import InProcessClient, app_error
 from app.engine_client import TokenCounts
-from app.errors import AppError, EngineUnreachableError, ExitCode, FileTooLongError, MemoryLimitError, ModelError
+from app.errors import (
+    AppError,
+    EngineUnreachableError,
+    ExitCode,
+    FileTooLongError,
+    MemoryLimitError,
+    ModelError,
+    UsageError,
+)
 from editor_engine import errors as engine_errors
 from editor_engine.errors import (
     ContextOverflowError,
@@ -21,10 +29,12 @@ from editor_engine.errors import (
     ModelFileError,
     ModelMissingError,
     NumericsError,
+    OptionError,
     OutOfMemoryError,
     UnsupportedModelError,
 )
 from editor_engine.events import EngineEvent, Finished, FinishReason, Started, Stats, Text
+from editor_engine.models.target import ModelInfo
 from editor_engine.requests import CancelFlag, CompletionRequest, Message
 
 REQUEST = CompletionRequest((Message("user", "Hello."),), 8)
@@ -44,11 +54,7 @@ class FakeEngine:
     busy: bool = False
     threads: set[int] = field(default_factory=set)
     notes: tuple[str, ...] = ("a note",)
-    info: Any = field(
-        default_factory=lambda: SimpleNamespace(
-            sha256="c" * 64, device="cpu", threads=2, context_length=4096, isa="scalar", contract_version=1
-        )
-    )
+    info: ModelInfo = field(default_factory=lambda: ModelInfo("fake", "none", "c" * 64, 0, 4096, "cpu", 2, "scalar", 1))
 
     def count_tokens(self) -> tuple[int, int]:
         return 11, 7
@@ -184,6 +190,7 @@ def test_a_consumer_that_leaves_stops_the_engine_which_then_serves_the_next(way:
         (UnsupportedModelError("unknown."), ModelError),
         (FetchError("offline."), ModelError),
         (OutOfMemoryError("too big."), MemoryLimitError),
+        (OptionError("no such device."), UsageError),
         (ContextOverflowError("too long."), FileTooLongError),
         (NumericsError("a NaN in layer 3."), EngineUnreachableError),
     ],
@@ -207,7 +214,7 @@ def test_every_error_of_the_engine_has_a_place() -> None:
     for kind in vars(engine_errors).values():
         if isinstance(kind, type) and issubclass(kind, EngineError):
             found = app_error(kind("A sentence."))
-            assert found.exit_code in (ExitCode.ENGINE, ExitCode.FILE)
+            assert found.exit_code in (ExitCode.ENGINE, ExitCode.FILE, ExitCode.USAGE)
 
 
 def test_memory_that_runs_out_is_said_as_such() -> None:

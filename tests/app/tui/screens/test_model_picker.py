@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from app import model_jobs
+from app.json_events import plain_data
+from app.model_room import rooms
 from app.tui.model_worker import ModelWorker
 from app.tui.screens.model_picker import ModelPicker, UseModel
+from editor_engine.memory import CPU, MemoryPlan, Need
 from tests.support.screens import Play, run_screen
 
 WIDE = (120, 30)
@@ -45,6 +48,7 @@ def row(model_id: str, **changes: object) -> dict[str, object]:
         "path": None,
         "sha256": "a" * 64,
         "for_tests": False,
+        "room": None,
     }
     return {**facts, **changes}
 
@@ -79,8 +83,8 @@ def asked(folder: Path) -> list[str]:
     return [line for line in (folder / "asked").read_text().splitlines() if not line.startswith("list")]
 
 
-def picker(in_use: str | None = None) -> tuple[ModelPicker, ModelWorker]:
-    worker = ModelWorker(lambda message: screen.post_message(message))
+def picker(in_use: str | None = None, *options: str) -> tuple[ModelPicker, ModelWorker]:
+    worker = ModelWorker(lambda message: screen.post_message(message), options)
     screen = ModelPicker(worker, in_use)
     return screen, worker
 
@@ -96,6 +100,28 @@ def test_the_table_says_what_a_choice_needs(folder: Path) -> None:
         assert "damaged (for tests)" in lines["smollm2-135m"]
 
     run_screen(picker("qwen2.5-coder-0.5b")[0], steps, WIDE)
+
+
+def test_the_memory_of_the_marked_model_is_taken_apart(folder: Path) -> None:
+    draft = Need("small", 4 * 10**8, 1000, 0, drafts=True)
+    plan = MemoryPlan((Need("big", 10**9, 20_000, 10**8), draft), 4096, True, free={CPU: 10**9})
+    (room,) = rooms(plan, "a context of 1024 tokens [--context-length 1024]")
+    shown = [row("first", room=None), row("second", room=plain_data(room), fits=room.fits)]
+    (folder / "rows").write_text(json.dumps(shown))
+
+    async def steps(play: Play) -> None:
+        assert "Memory" not in play.text()
+        await play.press("down")
+        said = " ".join(play.text().split())
+        for words in ("weights 1.00 GB", "draft model 400 MB", "its cache of 4096 tokens 82 MB", "available 1.00 GB"):
+            assert words in said
+        assert "does not fit" in said and "[--context-length" in said
+        await play.press("up")
+        assert "Memory" not in play.text()
+
+    run_screen(picker(None, "--draft-model", "small", "--context-length", "4096")[0], steps, WIDE)
+    listings = {line for line in (folder / "asked").read_text().splitlines() if line.startswith("list")}
+    assert listings == {"list --json --draft-model small --context-length 4096"}
 
 
 def test_only_a_whole_installed_model_is_used(folder: Path) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 from textual import events
 
 from app.editing.region import Region
-from app.errors import EngineUnreachableError, ModelError
+from app.errors import EngineUnreachableError, MemoryLimitError, ModelError
 from app.paths import state_dir
 from app.recall import load_recall
 from app.tui.app import RedraftApp
@@ -164,6 +164,34 @@ def test_an_engine_that_dies_is_a_sentence(file: Path) -> None:
         client.at_token.clear()
         await session.press("f5")
         assert session.last_turn().proposal is not None
+
+    drive(client, steps, file=file)
+
+
+def test_memory_that_runs_out_in_a_turn_takes_that_turn_only(file: Path) -> None:
+    words = "Memory ran out in a pass; take a smaller context or model."
+
+    def run_out() -> None:
+        raise MemoryLimitError(words)
+
+    client = ScriptedClient(fenced(CHANGED))
+
+    async def steps(session: Session) -> None:
+        await session.ask("Do.")
+        await session.decide(0)
+        before = session.last_turn()
+        client.at_token[9] = run_out
+        await session.ask("And more.")
+        turns = session.workspace.turns
+        assert turns is not None
+        assert (
+            session.said()[-1] == turns.turns[1].failure == "Memory ran out in a pass; take a smaller context or model."
+        )
+        assert turns.turns[0] == before and session.workspace.status.state == "ready"
+        assert file.read_text() == SOURCE
+        client.at_token.clear()
+        await session.press("f5")
+        assert session.last_turn().number == 2 and session.last_turn().proposal is not None
 
     drive(client, steps, file=file)
 
