@@ -26,7 +26,7 @@ COMMANDS = {
     "bench": ("app.bench_command:bench", "Measure speed: prefill, plain, peers, edit, replay, server."),
     "verify": ("app.verify_command:verify", "Prove that drafting changes nothing; print the token hash."),
     "serve": ("app.serve_command:serve", "Serve the engine to OpenAI-compatible clients."),
-    "models": ("app.models_command:models", "List, pull, verify, import and remove model weights."),
+    "models": ("app.models_command:models", "List, pull, verify, import, export and remove model weights."),
 }
 """Name -> (where it is, what it does); the text here lets `--help` answer without importing the commands."""
 

@@ -65,9 +65,9 @@ def hub_dir() -> Path:
 
 
 def parse_hub_id(text: str) -> HubId | None:
-    """The id that `text` spells; None where it spells none."""
+    """The id that `text` spells; None where it spells none, or a file's path."""
     match = _HUB_ID.fullmatch(text)
-    if match is None or ".." in text or text.endswith((".", "/", "-")):
+    if match is None or ".." in text or text.endswith((".", "/", "-", ".gguf")):
         return None
     return HubId(match[1], match[2])
 

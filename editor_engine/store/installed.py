@@ -155,7 +155,7 @@ def locate(name: str | None = None) -> LocatedModel:
         folder = find_folder(hub_id)
         if folder is not None:
             return LocatedModel(folder, None, str(hub_id))
-        if not name.endswith(".gguf") and not path.is_file():
+        if not path.is_file():
             raise ModelMissingError(f"{name} is not here; `redraft models pull {name}` fetches it from the model hub.")
     entry = find_installed(name)
     if entry is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app import models_command
+from app import models_command, models_talk
 from app.cli import main
 from app.errors import ExitCode
 from editor_engine.config import models_dir
@@ -56,8 +56,8 @@ def answers(out: str) -> list[dict[str, Any]]:
 def terminal(patch: pytest.MonkeyPatch, answer: bool) -> list[str]:
     """Pretend to be at a terminal where someone answers; returns what was asked."""
     asked: list[str] = []
-    patch.setattr(models_command, "_at_a_terminal", lambda: True)
-    patch.setattr(models_command.click, "confirm", lambda text, **_: asked.append(text) or answer)
+    patch.setattr(models_talk, "at_a_terminal", lambda: True)
+    patch.setattr(models_talk.click, "confirm", lambda text, **_: asked.append(text) or answer)
     return asked
 
 
