@@ -17,6 +17,7 @@ from app.errors import AppError, ExitCode
 from app.json_events import JsonWriter, plain_data
 from app.proof import Proof
 from app.rates import Rates
+from app.stats_words import stats_fields, stats_lines
 from app.terminal_text import visible
 from editor_engine.events import EngineEvent, Pass, Prefill, Started, Stats, Text
 
@@ -66,7 +67,14 @@ class JsonReporter:
         self._result("declined", ExitCode.OK, None, None)
 
     def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None:
-        self._start(plan, event.prompt_tokens, event.cached_tokens, event.source_tokens, expected_s)
+        self._start(
+            plan,
+            event.prompt_tokens,
+            event.cached_tokens,
+            event.source_tokens,
+            expected_s,
+            draft_model=event.draft_model,
+        )
 
     def _start(
         self,
@@ -75,6 +83,7 @@ class JsonReporter:
         cached_tokens: int | None,
         expected_tokens: int,
         expected_s: float | None,
+        draft_model: str | None = None,
         **more: object,
     ) -> None:
         document, engine = plan.document, plan.engine
@@ -96,6 +105,7 @@ class JsonReporter:
                 "exactness": engine.exactness,
                 "policy": engine.policy,
                 "reached": engine.reached,
+                "draft_model": draft_model,
                 "backend": engine.backend,
                 "arithmetic": engine.arithmetic,
             },
@@ -119,6 +129,7 @@ class JsonReporter:
                 drafter=event.drafter,
                 source_line=event.source_line,
                 ms=round(event.ms, 3),
+                draft_ms=round(event.draft_ms, 3),
             )
         elif isinstance(event, Text):
             self._lines.write("text", text=event.text, spans=event.spans)
@@ -188,36 +199,6 @@ def hunk_fields(hunk: Hunk) -> dict[str, object]:
     }
 
 
-def stats_fields(stats: Stats) -> dict[str, object]:
-    """Statistics under the names of the machine interface."""
-    return {
-        "prompt_tokens": stats.prompt_tokens,
-        "cached_tokens": stats.cached_tokens,
-        "output_tokens": stats.output_tokens,
-        "ttft_s": stats.ttft_s,
-        "prefill_tok_s": stats.prefill_tok_s,
-        "decode_tok_s": stats.decode_tok_s,
-        "wall_s": stats.wall_s,
-        "passes": stats.passes,
-        "drafted": stats.drafted,
-        "accepted": stats.accepted,
-        "acceptance": stats.acceptance,
-        "tokens_per_pass": stats.tokens_per_pass,
-        "copied_share": stats.copied_share,
-        "policy_tokens": 0,
-        "by_drafter": {
-            name: {"drafted": drafted, "accepted": accepted} for name, (drafted, accepted) in stats.by_drafter.items()
-        },
-        "by_provenance": stats.by_provenance,
-        "drafter_s": stats.drafter_s,
-        "prediction": None
-        if stats.prediction is None
-        else {"accepted": stats.prediction[0], "rejected": stats.prediction[1]},
-        "peak_rss_bytes": stats.peak_rss_bytes,
-        "mean_logprob": stats.mean_logprob,
-    }
-
-
 class TalkReporter:
     """Words for people on stderr: one line that follows the work on a terminal, and figures at the end."""
 
@@ -268,7 +249,7 @@ class TalkReporter:
             self._emitted += event.emitted
             self._drafted += event.drafted
             self._accepted += event.accepted
-            self._decode_ms += event.ms
+            self._decode_ms += event.ms + event.draft_ms
             self._rejected_ms += event.ms * (event.drafted - event.accepted) / event.rows
             if event.rows == 1:
                 self._single_ms.append(event.ms)
@@ -355,39 +336,3 @@ class TalkReporter:
 
     def failed(self, error: AppError) -> None:
         self._say(f"redraft: {error}")
-
-
-def stats_lines(stats: Stats, verbose: bool) -> list[str]:
-    """The figures of an edit in words; what is not known is left out."""
-    # None: the engine does not say how many it read.
-    read = "read   "
-    read += (
-        "the prompt" if stats.prompt_tokens is None else f"{stats.prompt_tokens - (stats.cached_tokens or 0)} tokens"
-    )
-    if stats.prefill_tok_s is not None:
-        read += f" at {stats.prefill_tok_s:.1f} tok/s"
-    if stats.ttft_s is not None:
-        read += f", first token after {stats.ttft_s:.1f} s"
-    wrote = "wrote  the reply" if stats.output_tokens is None else f"wrote  {stats.output_tokens} tokens"
-    if stats.decode_tok_s is not None:
-        wrote += f" at {stats.decode_tok_s:.1f} tok/s"
-    if stats.tokens_per_pass is not None:
-        wrote += f", {stats.passes} passes, {stats.tokens_per_pass:.2f} tokens a pass"
-    lines = [read, wrote]
-    if stats.acceptance is not None:
-        drafts = f"drafts {stats.accepted} of {stats.drafted} accepted ({stats.acceptance:.0%})"
-        if stats.copied_share is not None:
-            drafts += f", {stats.copied_share:.0%} of the output copied from the file"
-        lines.append(drafts)
-    if stats.prediction is not None:
-        used, unused = stats.prediction
-        lines.append(f"       {used} of {used + unused} tokens sent as prediction were used")
-    if verbose:
-        lines += [f"       {name}: {hit} of {all_}" for name, (all_, hit) in sorted(stats.by_drafter.items())]
-        lines += [f"       {kind}: {count}" for kind, count in sorted(stats.by_provenance.items())]
-    if stats.mean_logprob is not None:
-        lines.append(f"       mean log-likelihood {stats.mean_logprob:.4f} nats a token")
-    total = f"total  {stats.wall_s:.1f} s"
-    if stats.peak_rss_bytes is not None:
-        total += f", peak memory {stats.peak_rss_bytes / 2**30:.2f} GiB"
-    return [*lines, total]

@@ -131,7 +131,7 @@ class Engine:
             meter.drafter_made(self._clock() - started)
         cached = self._prefixes.enter(tokens.prompt)
         try:
-            yield Started(len(tokens.prompt), cached, len(tokens.source))
+            yield Started(len(tokens.prompt), cached, len(tokens.source), self.drafting.model_name)
             meter.prefill_starts(len(tokens.prompt), cached)
             first = yield from prefill(self._model, choose, tokens.prompt, cached)
             if request.max_tokens > 0:

@@ -6,6 +6,9 @@ Light on purpose (no numpy, no C++). Times are milliseconds or seconds as each f
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+DRAFT_MODEL = "draft model"
+"""Name of the drafter that is a model of its own."""
+
 
 class Provenance(StrEnum):
     """Where an output token came from."""
@@ -50,6 +53,8 @@ class Started:
     """Prompt tokens already in the KV cache from the request before; None where the engine does not say."""
     source_tokens: int
     """Tokens of `source`, 0 without one."""
+    draft_model: str | None = None
+    """Name of the model that may draft; None without one, and where the engine does not say."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from editor_engine.config import EngineConfig, model_cache_dir
 from editor_engine.decode.draft_pair import DraftPair
+from editor_engine.memory import size_words
 from editor_engine.models.target import TargetModel
 from editor_engine.text.tokenizer import Tokenizer, load_tokenizer
 from editor_engine.text.vocabulary import refuse_other_vocabulary
@@ -49,7 +50,8 @@ def refuse_or_note(config: EngineConfig) -> tuple[str, ...]:
         return ()
     names = ", ".join(f"--{name.replace('_', '-')}" for name in config.idle)
     return (
-        f"{config.model_path.name} is a GGUF file, which our own kernels run on the CPU; without effect there: {names}.",
+        f"{config.model_path.name} is a GGUF file, which our own kernels run on the CPU; "
+        f"without effect there: {names}.",
     )
 
 
@@ -80,7 +82,9 @@ def load_pair(config: EngineConfig, target: Loaded, on_packed: OnPacked) -> tupl
         target_folder=target.cache_folder,
         clock=time.perf_counter,
     )
-    return pair, loaded.notes
+    sizes = [size_words(info.weights_bytes, up=True) for info in (loaded.model.info, target.model.info)]
+    note = f"{name} drafts for {target_name} while that pays ({sizes[0]} of weights beside {sizes[1]})."
+    return pair, (*loaded.notes, note)
 
 
 def _load_file(config: EngineConfig, on_packed: OnPacked) -> Loaded:

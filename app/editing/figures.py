@@ -7,7 +7,7 @@ does not say stays None, and a snapshot never changes.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from editor_engine.events import EngineEvent, Pass, Prefill, Provenance, Started, Text
+from editor_engine.events import DRAFT_MODEL, EngineEvent, Pass, Prefill, Provenance, Started, Text
 
 RECENT_PASSES = 120
 """Passes kept for the sparkline."""
@@ -26,7 +26,9 @@ class RunFigures:
     drafted: int = 0
     accepted: int = 0
     decode_s: float = 0.0
-    """Time in passes."""
+    """Time in passes and in drafting."""
+    by_model: tuple[int, int] | None = None
+    """(drafted, accepted) tokens of a draft model; None before it drafted."""
     elapsed_s: float = 0.0
     """Since the run began."""
     characters: int = 0
@@ -40,7 +42,7 @@ class RunFigures:
 
     @property
     def tok_s(self) -> float | None:
-        """Output tokens over time in passes."""
+        """Output tokens over time in passes and in drafting."""
         return self.tokens / self.decode_s if self.decode_s else None
 
     @property
@@ -71,6 +73,13 @@ class LineAcceptance:
     """Passes in which a draft from this line was not taken to its end."""
 
 
+def _by_model(had: tuple[int, int] | None, event: Pass) -> tuple[int, int] | None:
+    if event.drafter != DRAFT_MODEL:
+        return had
+    drafted, accepted = had or (0, 0)
+    return drafted + event.drafted, accepted + event.accepted
+
+
 class FigureKeeper:
     """Adds up the events of one run."""
 
@@ -79,8 +88,7 @@ class FigureKeeper:
         self._began = clock()
         self._figures = RunFigures()
         self._emitted: list[int] = []
-        self._copied: dict[int, int] = {}
-        self._rejected: dict[int, int] = {}
+        self._lines: dict[int, LineAcceptance] = {}
 
     def take(self, event: EngineEvent) -> None:
         """Count one event."""
@@ -100,10 +108,7 @@ class FigureKeeper:
 
     def lines(self) -> dict[int, LineAcceptance]:
         """How drafting went so far, by 1-based line of the user's file; lines without drafts are missing."""
-        return {
-            line: LineAcceptance(self._copied.get(line, 0), self._rejected.get(line, 0))
-            for line in sorted(self._copied.keys() | self._rejected.keys())
-        }
+        return dict(self._lines)
 
     def _take_pass(self, event: Pass) -> None:
         had = self._figures
@@ -113,12 +118,13 @@ class FigureKeeper:
             passes=had.passes + 1,
             drafted=had.drafted + event.drafted,
             accepted=had.accepted + event.accepted,
-            decode_s=had.decode_s + event.ms / 1000,
+            decode_s=had.decode_s + (event.ms + event.draft_ms) / 1000,
+            by_model=_by_model(had.by_model, event),
             source_line=event.source_line or had.source_line,
         )
         self._emitted = [*self._emitted[1 - RECENT_PASSES :], event.emitted]
         if event.source_line is not None and event.accepted < event.drafted:
-            self._rejected[event.source_line] = self._rejected.get(event.source_line, 0) + 1
+            self._add(event.source_line, rejected=1)
 
     def _take_text(self, event: Text) -> None:
         had = self._figures
@@ -129,5 +135,9 @@ class FigureKeeper:
             drawn = span.provenance in (Provenance.COPIED, Provenance.SUBSTITUTED)
             copied = (copied or 0) + (span.chars if drawn else 0)
             if drawn and span.source_line is not None:
-                self._copied[span.source_line] = self._copied.get(span.source_line, 0) + span.chars
+                self._add(span.source_line, copied=span.chars)
         self._figures = replace(had, characters=had.characters + len(event.text), copied_characters=copied)
+
+    def _add(self, line: int, copied: int = 0, rejected: int = 0) -> None:
+        had = self._lines.get(line, LineAcceptance())
+        self._lines[line] = LineAcceptance(had.copied + copied, had.rejected + rejected)

@@ -12,7 +12,8 @@ from app.editing.journal import Journal
 from app.editing.proposals import ProposalStore
 from app.errors import ConflictError, FileBusyError, FileError, ProposalError
 from app.json_events import plain_data
-from app.reporter import stats_fields, warning_fields
+from app.reporter import warning_fields
+from app.stats_words import stats_fields
 from app.watch.events import Applied, Failed, Proposed, Timing, WatchEvent
 from app.watch.job import Edited
 from app.watch.saves import Save

@@ -49,6 +49,11 @@ class Drafting:
         self.make: DrafterFactory = partial(ChainDrafter, cost=self._costs.cost, words=words)
         """What comes before the draft model; tests and the benchmark put others there."""
 
+    @property
+    def model_name(self) -> str | None:
+        """Of the draft model; None without one."""
+        return None if self.pair is None else self.pair.model.info.name
+
     def chooser(self, request: CompletionRequest) -> Chooser:
         """How the tokens of a request are chosen: greedy, by keyed draws, or by the rejection rule."""
         drawn = request.temperature > 0 and request.draft and self.pair is not None

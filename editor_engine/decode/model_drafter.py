@@ -21,10 +21,8 @@ from editor_engine.draft.drafter import Draft, Drafter, Origin
 from editor_engine.draft.pair_gain import TRIAL, Place
 from editor_engine.draft.pass_cost import PassCost
 from editor_engine.errors import CancelledError, EngineError
-from editor_engine.events import DraftModelStats, Provenance
+from editor_engine.events import DRAFT_MODEL, DraftModelStats, Provenance
 from editor_engine.models.sampling import likeliest
-
-DRAFT_MODEL = "draft model"
 
 CATCH_UP = 8
 """Tokens the draft model may take in with the pass that drafts; more are read apart, when that pays."""

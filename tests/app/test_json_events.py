@@ -20,7 +20,7 @@ from tests.support.scripted_client import ScriptedClient, fenced
 FIELDS = {
     "start": {"version", "file", "model", "prompt_tokens", "cached_tokens", "expected_tokens", "expected_s"},
     "prefill": {"done", "total"},
-    "pass": {"rows", "drafted", "accepted", "emitted", "drafter", "source_line", "ms"},
+    "pass": {"rows", "drafted", "accepted", "emitted", "drafter", "source_line", "ms", "draft_ms"},
     "text": {"text", "spans"},
     "hunk": {"index", "header", "old_start", "old_lines", "new_start", "new_lines", "lines"},
     "warning": {"code", "message", "lines", "blocking"},
@@ -30,6 +30,7 @@ STATS = {
     *("prompt_tokens", "cached_tokens", "output_tokens", "ttft_s", "prefill_tok_s", "decode_tok_s", "wall_s"),
     *("passes", "drafted", "accepted", "acceptance", "tokens_per_pass", "copied_share", "policy_tokens"),
     *("by_drafter", "by_provenance", "drafter_s", "prediction", "peak_rss_bytes", "mean_logprob"),
+    *("draft_model", "rerun_share"),
 }
 
 
@@ -151,6 +152,7 @@ def test_start_says_what_is_edited_by_what(file: Path) -> None:
         "reached": "in this process",
         "backend": None,
         "arithmetic": None,
+        "draft_model": None,
     }
     assert start["cached_tokens"] == 0
     assert start["expected_s"] is None  # nothing was measured here before
@@ -161,6 +163,7 @@ def test_stats_have_every_field_and_null_for_what_is_unknown(file: Path) -> None
     stats = lines_of(file)[-1]["stats"]
     assert stats.keys() == STATS
     assert stats["peak_rss_bytes"] is None and stats["mean_logprob"] is None
+    assert stats["draft_model"] is None and stats["rerun_share"] is None
     assert stats["policy_tokens"] == 0
     assert stats["by_drafter"].keys() == {"cursor"}
     assert stats["by_drafter"]["cursor"].keys() == {"drafted", "accepted"}

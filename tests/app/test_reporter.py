@@ -10,7 +10,8 @@ import pytest
 from app.editing.apply import Receipt
 from app.editing.pipeline import EditPlan
 from app.errors import ConflictError
-from app.reporter import TalkReporter, stats_lines
+from app.reporter import TalkReporter
+from app.stats_words import stats_lines
 from editor_engine.events import Pass, Provenance, Stats
 from tests.support.headless_edit import CHANGED, SOURCE, run_edit
 from tests.support.scripted_client import ScriptedClient, fenced

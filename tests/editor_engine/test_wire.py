@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from editor_engine import errors, wire
 from editor_engine.events import (
+    DraftModelStats,
     EngineEvent,
     Finished,
     FinishReason,
@@ -31,6 +32,19 @@ NUMBER = st.floats(allow_nan=False, allow_infinity=False)
 TEXT = st.text()  # lone surrogates among them
 LINE = st.none() | COUNT
 SPANS = st.lists(st.builds(Span, COUNT, st.sampled_from(Provenance), LINE)).map(tuple)
+DRAFT_MODEL = st.builds(
+    DraftModelStats,
+    name=TEXT,
+    passes=COUNT,
+    read_tokens=COUNT,
+    read_s=NUMBER,
+    seconds=NUMBER,
+    by_position=st.lists(st.tuples(COUNT, COUNT)).map(tuple),
+    gain=st.none() | NUMBER,
+    decision=TEXT,
+    weights_bytes=COUNT,
+    cache_bytes=COUNT,
+)
 STATS = st.builds(
     Stats,
     prompt_tokens=COUNT,
@@ -47,11 +61,13 @@ STATS = st.builds(
     by_provenance=st.dictionaries(st.sampled_from(Provenance), COUNT),
     peak_rss_bytes=st.none() | COUNT,
     mean_logprob=st.none() | NUMBER,
+    draft_model=st.none() | DRAFT_MODEL,
+    rerun_share=st.none() | NUMBER,
 )
 EVENT: st.SearchStrategy[EngineEvent] = st.one_of(
-    st.builds(Started, COUNT, COUNT, COUNT),
+    st.builds(Started, COUNT, COUNT, COUNT, st.none() | TEXT),
     st.builds(Prefill, COUNT, COUNT),
-    st.builds(Pass, COUNT, COUNT, COUNT, COUNT, st.none() | TEXT, LINE, NUMBER),
+    st.builds(Pass, COUNT, COUNT, COUNT, COUNT, st.none() | TEXT, LINE, NUMBER, NUMBER),
     st.builds(Text, TEXT, SPANS),
     st.builds(Finished, st.sampled_from(FinishReason), st.lists(COUNT).map(tuple), STATS),
 )

@@ -72,6 +72,7 @@ def _pieces(status: Status) -> list[tuple[int, str]]:
         (3, status.forecast),
         (1, "- tok/s" if speed is None else f"{speed:.1f} tok/s"),
         (4, "" if figures.acceptance is None else f"accepted {figures.acceptance:.0%}"),
+        (6, "" if figures.by_model is None else "draft model {1}/{0}".format(*figures.by_model)),
         (5, "" if figures.copied_share is None else f"copied {figures.copied_share:.0%}"),
         (7, f"{figures.passes} passes" if figures.passes else ""),
         (6, f"{figures.elapsed_s:.1f} s" if figures.elapsed_s else ""),

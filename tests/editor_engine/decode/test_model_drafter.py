@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from editor_engine.decode.draft_pair import DraftPair, Use
-from editor_engine.decode.model_drafter import CATCH_UP, DRAFT_MODEL, ModelDrafter
+from editor_engine.decode.model_drafter import CATCH_UP, ModelDrafter
 from editor_engine.decode.plain import plain
 from editor_engine.decode.speculate import speculate
 from editor_engine.draft.chain import ChainDrafter
 from editor_engine.draft.drafter import Draft
 from editor_engine.draft.pass_cost import PassCost
 from editor_engine.errors import CancelledError, NumericsError, OutOfMemoryError
-from editor_engine.events import Provenance
+from editor_engine.events import DRAFT_MODEL, Provenance
 from editor_engine.models.target import ModelInfo
 from tests.support.fake_model import FakeModel, pseudo_random
 from tests.support.timed_pair import VOCAB, Run, Silent, Sink, TimedPair, right_so_often

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from editor_engine.models.sampling import Sampling, choose, uniform
+from editor_engine.errors import NumericsError
+from editor_engine.models.sampling import (
+    Sampling,
+    choose,
+    distribution,
+    drawn,
+    likeliest,
+    log_likelihood,
+    uniform,
+)
 
 
 def softmax(logits: np.ndarray, temperature: float) -> np.ndarray:
@@ -61,3 +70,43 @@ def test_every_seed_of_64_bits_is_its_own() -> None:
 def test_a_temperature_next_to_0_takes_the_greatest(temperature: float) -> None:
     logits = np.array([1.0, 3.0, 2.5, -1e30], dtype=np.float32)
     assert {choose(logits, Sampling(temperature, seed), 0).token for seed in range(20)} == {1}
+
+
+def test_further_draws_of_a_key_are_others_and_can_be_repeated() -> None:
+    draws = [uniform(7, 3, again) for again in range(200)]
+    assert draws[0] == uniform(7, 3) and len(set(draws)) == 200
+    assert draws == [uniform(7, 3, again) for again in range(200)]
+    assert 0.4 < sum(draws) / 200 < 0.6
+
+
+def test_the_likeliest_token_is_the_greedy_one_with_its_probability() -> None:
+    token, confidence = likeliest(LOGITS)
+    assert token == choose(LOGITS, Sampling(0.0, 0), 0).token
+    assert confidence == pytest.approx(softmax(LOGITS, 1.0)[token], rel=1e-6)
+    assert likeliest(np.array([1.0, 3.0, 3.0], np.float32))[0] == 1
+
+
+@pytest.mark.parametrize("wrong", [[1.0, np.nan], [np.inf, 0.0], [np.inf, np.inf], [-np.inf, -np.inf]])
+def test_logits_that_are_no_numbers_are_an_error(wrong: list[float]) -> None:
+    with pytest.raises(NumericsError):
+        likeliest(np.array(wrong, np.float32))
+    with pytest.raises(NumericsError):
+        distribution(np.array(wrong, np.float32), 1.0)
+
+
+@pytest.mark.parametrize("temperature", [1e-310, 0.5, 1.0, 3.0])
+def test_a_distribution_is_the_softmax(temperature: float) -> None:
+    found = distribution(LOGITS, temperature)
+    with np.errstate(over="ignore"):
+        assert np.allclose(found, softmax(LOGITS, temperature), rtol=1e-12, atol=0)
+    assert found.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_draw_is_inverted_along_the_ids_and_never_lands_on_nothing() -> None:
+    mass = np.array([0.0, 1.0, 0.0, 3.0, 0.0])
+    assert [drawn(mass, draw) for draw in (0.0, 0.2499, 0.25, 0.9999999999999999)] == [1, 1, 3, 3]
+
+
+def test_the_log_likelihood_of_any_token_is_that_of_temperature_1() -> None:
+    for token in range(len(LOGITS)):
+        assert log_likelihood(LOGITS, token) == pytest.approx(np.log(softmax(LOGITS, 1.0)[token]), rel=1e-12)

@@ -1,0 +1,54 @@
+"""The pair's workload on tiny models: every way, the same ids, and an engine left as it was."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from editor_engine.bench.pair import BOTH, CHAIN, MODEL, PLAIN, PairTask, compare, table
+from editor_engine.config import EngineConfig
+from editor_engine.decode.draft_pair import Use
+from editor_engine.engine import Engine
+from editor_engine.errors import RequestError
+from editor_engine.requests import CompletionRequest, Message
+from tests.support.tiny_gguf import write_tiny
+
+SOURCE = "def add(a, b):\n    return a + b\n" * 4
+TASKS = [
+    PairTask("edit", CompletionRequest((Message("user", f"{SOURCE}\nRename add."),), 30, source=SOURCE)),
+    PairTask("free text", CompletionRequest((Message("user", "Say something."),), 30)),
+]
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("pair") / "tiny.gguf", "qwen2", seed=7)
+
+
+def test_every_way_answers_alike_and_the_engine_is_left_as_it_was(target: Path) -> None:
+    engine = Engine.load(EngineConfig(target, threads=1, draft_path=target))
+    pair, make = engine.drafting.pair, engine.drafting.make
+    assert pair is not None
+    said: list[str] = []
+    figures = compare(engine, TASKS, 2, said.append)
+    assert (pair.use, engine.drafting.make) == (Use.MEASURED, make)
+    assert [task.name for task in figures] == ["edit", "free text"] and len(said) == 2 * 2 * 4
+    for task in figures:
+        assert task.difference is None
+        assert all(len(way.runs) == 2 for way in task.ways.values())
+        assert task.ways[PLAIN].last.stats.drafted == 0
+        assert task.ways[CHAIN].draft is None is task.ways[PLAIN].draft
+        alone = task.ways[MODEL]
+        assert alone.last.stats.by_drafter.keys() == {"draft model"}
+        assert alone.draft is not None and alone.draft.read_tokens >= (alone.last.stats.prompt_tokens or 0)
+        assert task.ways[BOTH].draft is not None
+    fields = json.loads(json.dumps([task.fields() for task in figures]))
+    assert fields[0]["first_difference"] is None
+    position = fields[0]["ways"][MODEL]["draft_model"]["by_position"][0]
+    assert position["verified"] == position["accepted"] > 0
+    assert "same ids in every run" in table(figures) and "both over text drafts" in table(figures)
+
+
+def test_a_pair_has_two_models(target: Path) -> None:
+    with pytest.raises(RequestError, match="--draft-model"):
+        compare(Engine.load(EngineConfig(target, threads=1)), TASKS, 1, lambda words: None)
