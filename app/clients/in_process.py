@@ -7,6 +7,7 @@ a pass is running. Invariant: when the iterator is left, by any way, the engine 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from app.clients.identity import description_of
@@ -133,12 +134,20 @@ def load_engine(
 
 
 def locate_models(options: LoadOptions) -> "tuple[EngineConfig, LocatedModel]":
-    """What `load_engine` loads, and its model as the store knows it. Raises ModelMissingError and ModelFileError."""
+    """What `load_engine` loads, and its model as the store knows it.
+
+    Raises ModelMissingError, ModelFileError and UnsupportedModelError.
+    """
     from editor_engine.store.installed import locate
 
     located = locate(options.model)
     draft = None if options.draft_model is None else locate(options.draft_model).path
-    return options.config(located.path, draft), located
+    config = options.config(located.path, draft)
+    if located.path.is_dir():  # told apart by a look at its files, which takes no longer than reading their headers
+        from editor_engine.models.hf.checkpoint import open_folder
+
+        located = replace(located, sha256=open_folder(located.path, remote_code=config.hf.remote_code).sha256)
+    return config, located
 
 
 def own_client(options: LoadOptions) -> InProcessClient:
