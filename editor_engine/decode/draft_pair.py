@@ -6,6 +6,7 @@ was; a lost, damaged or unwritable memory means nothing was learned yet, never a
 """
 
 import contextlib
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -141,5 +142,6 @@ class DraftPair:
 
 
 def _file_name(draft: ModelInfo, target: ModelInfo) -> str:
-    """What was measured holds for these two models, so many threads and these kernels."""
-    return f"pair-{draft.sha256[:16]}-v{target.contract_version}-t{target.threads}-{target.isa}.json"
+    """What was measured holds for these two models, as they run here."""
+    runs = [(info.sha256, info.contract_version, info.threads, info.isa, info.device) for info in (draft, target)]
+    return f"pair-{hashlib.sha256(repr(runs).encode()).hexdigest()[:16]}.json"

@@ -107,7 +107,7 @@ class ModelDrafter:
         self._trial = 0  # attempts left of a trial
         self._asked = False
         self._given_up: str | None = None
-        self._why = "there was nothing left for it to draft"
+        self._why = ""  # it was not asked
         self._passes = self._read_tokens = 0
         self._read_s = self._seconds = 0.0
         self._by_position: list[tuple[int, int]] = []
@@ -183,7 +183,7 @@ class ModelDrafter:
         if self._given_up is not None:
             return f"The draft model {name} was given up for this reply: {self._given_up}"
         if not self._asked or gain is None:
-            return f"The draft model {name} was not asked: {self._why}."
+            return f"The draft model {name} was not asked: {self._why or 'nothing was left for it'}."
         if gain > 1.0:
             return f"The draft model {name} drafted where it paid: {gain:.2f} of plain decoding there."
         return f"The draft model {name} was asked and left out again: {gain:.2f} of plain decoding."
@@ -233,7 +233,10 @@ class ModelDrafter:
         stretch = "run" if self._asked else "reply"
         tokens = min(gains.left_over(kind, stretch), self._end - len(self._tokens))
         if apart and not gains.worth_reading(kind, place, reading_s, tokens):
-            self._why = f"to read {apart} tokens takes {reading_s:.1f} s, more than its drafts are expected to save"
+            self._why = (
+                self._why
+                or f"to read {apart} tokens takes {reading_s:.1f} s, more than its drafts are expected to save"
+            )
             return False
         self._why = "its tokens were seldom right here"
         return gains.worth_asking(kind, place, self._streak, room) or gains.may_probe(place)

@@ -1,7 +1,7 @@
 """The figures of a run: added up event by event, unknown where nothing was said."""
 
 from app.editing.figures import RECENT_PASSES, FigureKeeper, LineAcceptance, RunFigures
-from editor_engine.events import Pass, Prefill, Provenance, Span, Started, Text
+from editor_engine.events import DRAFT_MODEL, Pass, Prefill, Provenance, Span, Started, Text
 
 
 def test_nothing_said_is_nothing_known() -> None:
@@ -64,3 +64,13 @@ def test_only_the_newest_passes_are_kept_and_a_snapshot_stays() -> None:
     assert early.emitted == (1,)
     assert keeper.figures().emitted == tuple(range(2, RECENT_PASSES + 2))
     assert keeper.figures().passes == RECENT_PASSES + 1
+
+
+def test_a_draft_model_is_counted_apart_and_its_time_is_part_of_decoding() -> None:
+    keeper = FigureKeeper(lambda: 0.0)
+    keeper.take(Pass(5, 4, 4, 5, "cursor", 1, 100.0))
+    assert keeper.figures().by_model is None
+    keeper.take(Pass(4, 3, 2, 3, DRAFT_MODEL, None, 100.0, 150.0))
+    keeper.take(Pass(3, 2, 0, 1, DRAFT_MODEL, None, 100.0, 50.0))
+    assert keeper.figures().by_model == (5, 2)
+    assert keeper.figures().tok_s == 9 / 0.5

@@ -2,7 +2,9 @@
 
 import itertools
 import random
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,11 +35,12 @@ def stopping(sink: Sink) -> Callable[[], bool]:
     return lambda: len(sink.ids) < sink.limit and STOP not in sink.ids
 
 
-def emitted_plain(prompt: Sequence[int], length: int) -> list[int]:
+def emitted_plain(prompt: Sequence[int], length: int, *, stops: bool = False) -> list[int]:
     model = FakeModel(TRUTH, rows=64)
     first = model.forward(prompt, head_rows=1)[0]
     sink = Sink(length, [first])
-    sink.wants_more = stopping(sink)  # type: ignore[method-assign]
+    if stops:
+        sink.wants_more = stopping(sink)  # type: ignore[method-assign]
     list(plain(lambda tokens, rows: model.forward(tokens, head_rows=rows), first, sink, itertools.count().__next__))
     return sink.ids
 
@@ -110,7 +113,7 @@ def test_any_draft_model_gives_the_tokens_of_the_target_alone(
                 target, lambda tokens, rows: target.forward(tokens, head_rows=rows), first, drafter, sink, {STOP}, clock
             )
         )
-        assert sink.ids == emitted_plain(prompt, limit)
+        assert sink.ids == emitted_plain(prompt, limit, stops=True)
         assert small.cache == pair._cached and len(small.cache) <= context
         stats = drafter.finish()
         assert all(stood <= seen for seen, stood in stats.by_position)
@@ -135,7 +138,7 @@ def test_a_draft_model_that_is_always_right_is_asked_and_believed() -> None:
     assert seen == len(drafted)
 
 
-@pytest.mark.parametrize(("share", "draft_s"), [(0.0, 0.1), (0.0, 0.3), (0.3, 0.3), (0.5, 0.4), (0.7, 0.6), (1.0, 1.0)])
+@pytest.mark.parametrize(("share", "draft_s"), [(0.0, 0.1), (0.0, 0.3), (0.3, 0.3), (0.4, 0.5), (0.7, 0.6), (1.0, 1.0)])
 def test_a_draft_model_that_does_not_pay_costs_a_bounded_trial_once_and_a_hundredth_after_it(
     share: float, draft_s: float
 ) -> None:
@@ -146,7 +149,7 @@ def test_a_draft_model_that_does_not_pay_costs_a_bounded_trial_once_and_a_hundre
     assert second.seconds < 1.0101 * 599
     assert second.stats.gain is None or second.stats.gain < 1.0
     assert "was not asked" in second.stats.decision or "left out again" in second.stats.decision
-    assert ("expected to give" in second.stats.decision) == (second.stats.gain is None)
+    assert ("expected to" in second.stats.decision) == (second.stats.gain is None)
 
 
 @pytest.mark.parametrize(("share", "draft_s", "most"), [(0.7, 0.1, 0.8), (0.8, 0.3, 0.92), (0.9, 0.4, 0.9)])
@@ -174,7 +177,7 @@ def test_a_long_prompt_is_not_read_for_a_short_reply() -> None:
     pair = TimedPair(TRUTH, 0.3)
     run = pair.reply(prompt, 30)
     assert (run.stats.passes, run.stats.read_tokens, pair.draft.passes) == (0, 0, [])
-    assert "to read 600 tokens takes" in run.stats.decision
+    assert re.search(r"to read 60\d tokens takes \d+\.\d s, more than its drafts", run.stats.decision)
     assert run.seconds == pytest.approx(29.0)
 
 
@@ -264,7 +267,18 @@ def test_what_was_learned_is_known_after_a_restart(tmp_path: Path) -> None:
     first, again = keeping(tmp_path), keeping(tmp_path)
     assert first[1].stats.passes > 0 == again[1].stats.passes
     assert "measured to give" in again[1].stats.decision
-    assert [file.name for file in (tmp_path / "t").iterdir()] == [f"pair-{'0' * 16}-v1-t1-scalar.json"]
+    (kept,) = (tmp_path / "t").iterdir()
+    pair = again[0]
+    for change in (
+        {"threads": 2},
+        {"isa": "avx2"},
+        {"device": "cuda:0"},
+        {"contract_version": 2},
+        {"sha256": "1" * 64},
+    ):
+        other = replace(pair.target.info, **change)  # type: ignore[arg-type]
+        DraftPair(pair.draft, other, VOCAB, target_folder=tmp_path / "t", clock=pair.clock).save()
+    assert kept.exists() and len(list((tmp_path / "t").iterdir())) == 6
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The status line: always state, speed and badge; the rest as room allows, and unknown is not zero."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,6 +26,11 @@ def test_everything_is_there_where_there_is_room() -> None:
         "writing  40%, 3 s left  75.0 tok/s  accepted 89%  copied 88%  40 passes  6.5 s  1 of 4 decided  "
         "▁▄█▁  qwen2.5-coder-1.5b  cpu  exact"
     )
+
+
+def test_what_a_draft_model_drafted_is_shown_when_it_did() -> None:
+    drafting = replace(FULL, figures=replace(FIGURES, by_model=(30, 24)))
+    assert "accepted 89%  draft model 24/30  copied 88%" in status_text(drafting, 200)
 
 
 def test_unknown_is_left_out_or_a_dash() -> None:
