@@ -147,7 +147,7 @@ class ModelDrafter:
                 self._attempted(attempt.seconds + pass_s, len(emitted) * attempt.place.plain_s)
             self._learn(attempt, len(draft.tokens), accepted, len(emitted))
         if pass_s is not None:
-            self._pair.gain.alone(pass_s)
+            self._pair.gain.passed(1 + len(draft.tokens), pass_s)
         self._tokens.extend(emitted)
         self._count(len(emitted) if draft.drafter in (None, DRAFT_MODEL) else 0)
         return origins
@@ -191,8 +191,8 @@ class ModelDrafter:
     def _ask(self, room: int, proposed: Draft) -> None:
         """Let the draft model draft, if that is expected to pay; the attempt is kept where `draft` finds it."""
         pair, info = self._pair, self._pair.model.info
-        plain_s = self._cost.step_seconds(len(self._tokens))
-        if room < 1 or plain_s is None:  # the first pass of all tells what passes take
+        plain_s = pair.gain.plain_s or self._cost.step_seconds(len(self._tokens))
+        if room < 1 or plain_s is None or pair.gain.plain_is_due:  # the first pass of all tells what passes take
             return
         costs = self._cost.costs(len(self._tokens))
         place = Place(plain_s, pair.pass_seconds(len(self._tokens), plain_s), costs)

@@ -6,9 +6,11 @@ where the gain is not positive, a trial begins only when one hundredth of the ti
 """
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from statistics import median
 
 from editor_engine.draft.acceptance import Acceptance
 
@@ -25,6 +27,10 @@ _KEPT = 64
 _PRIOR = 12.0
 """Attempts the gain expected from costs alone counts as much as."""
 _TRIAL_SHARE = 0.01
+_PLAIN_KEPT = 7
+"""Plain steps whose median the gain is measured against."""
+_PLAIN_EVERY = 24
+"""Attempts after which a plain step is taken: a gain over steps that nobody timed for long would be made up."""
 _LENGTHS = {"reply": 100.0, "run": 8.0}
 """Tokens of a whole reply, and in a row, that the rest of the chain leaves over, before any were counted."""
 _LATEST = 1 / 6
@@ -56,6 +62,18 @@ class PairGain:
         self._measured: dict[str, tuple[float, float, float]] = {}  # kind -> attempts, seconds, seconds of plain steps
         self._lengths: dict[str, float] = {}
         self._budget_s = 0.0
+        self._plain: deque[float] = deque(maxlen=_PLAIN_KEPT)
+        self._since_plain = 0
+
+    @property
+    def plain_s(self) -> float | None:
+        """Seconds of a plain step of the target lately; None before the first one."""
+        return median(self._plain) if self._plain else None
+
+    @property
+    def plain_is_due(self) -> bool:
+        """It is time to take a plain step and time it."""
+        return self._since_plain >= _PLAIN_EVERY
 
     def chance(self, position: int, confidence: float) -> float:
         """Chance that the draft's token at `position` (from 0) is the target's, when those before it are."""
@@ -136,9 +154,12 @@ class PairGain:
         """There is time set aside for one attempt that is expected to lose: chances learned here may be out of date."""
         return _loss_s(place) <= self._budget_s
 
-    def alone(self, pass_s: float) -> None:
-        """A pass of the target took so long; a share of it is set aside for trials."""
-        self._budget_s += _TRIAL_SHARE * pass_s
+    def passed(self, rows: int, seconds: float) -> None:
+        """A pass of the target over so many rows; a share of its time is set aside for trials."""
+        self._budget_s += _TRIAL_SHARE * seconds
+        if rows == 1 and seconds > 0.0:
+            self._plain.append(seconds)
+            self._since_plain = 0
 
     def spent(self, seconds: float) -> None:
         """A trial's reading took so long."""
@@ -146,6 +167,7 @@ class PairGain:
 
     def attempted(self, kind: str, seconds: float, plain_s: float) -> None:
         """One attempt, its verification included, took `seconds`; what it emitted takes `plain_s` in plain steps."""
+        self._since_plain += 1
         keep = 1.0 - 1.0 / _KEPT
         attempts, all_s, all_plain_s = self._measured.get(kind, (0.0, 0.0, 0.0))
         self._measured[kind] = attempts * keep + 1.0, all_s * keep + seconds, all_plain_s * keep + plain_s

@@ -60,6 +60,26 @@ def test_reading_is_worth_it_for_enough_tokens_and_never_without_a_gain() -> Non
     assert not gain.worth_reading("text", place(2.0), 0.001, 10**9)
 
 
+def test_the_gain_is_taken_over_plain_steps_that_were_timed_lately() -> None:
+    gain = PairGain()
+    assert gain.plain_s is None and not gain.plain_is_due
+    gain.passed(4, 9.0)
+    assert gain.plain_s is None
+    for seconds in (1.0, 50.0, 1.2):  # one of them was disturbed
+        gain.passed(1, seconds)
+    assert gain.plain_s == 1.2
+    attempts = 0
+    while not gain.plain_is_due:
+        gain.attempted("text", 1.0, 1.0)
+        attempts += 1
+    assert 10 < attempts < 50
+    gain.passed(1, 3.0)
+    assert not gain.plain_is_due
+    for _ in range(20):
+        gain.passed(1, 3.0)
+    assert gain.plain_s == 3.0
+
+
 def test_lengths_follow_the_replies() -> None:
     gain = PairGain()
     before = gain.left_over("edit", "reply")
@@ -75,7 +95,7 @@ def test_trials_are_paid_by_a_hundredth_of_the_passes() -> None:
     loss = 0.5 + DEAR[2] - DEAR[1]
     passes = 0
     while not gain.may_try("text", here, 3.0):
-        gain.alone(1.0)
+        gain.passed(1, 1.0)
         passes += 1
     assert passes == pytest.approx(100 * (3.0 + TRIAL * loss), abs=2)
     gain.spent(3.0)
@@ -83,7 +103,7 @@ def test_trials_are_paid_by_a_hundredth_of_the_passes() -> None:
         gain.attempted("text", 1.0 + loss, 1.0)
     assert not gain.may_probe(here)
     while not gain.may_probe(here):
-        gain.alone(1.0)
+        gain.passed(1, 1.0)
     gain.attempted("text", 1.0 + loss, 1.0)
     assert not gain.may_probe(here)
 
