@@ -103,7 +103,8 @@ def log_likelihood(logits: npt.NDArray[np.float32], token: int) -> float:
 
 def acceptance(target: Distribution, draft: Distribution, token: int) -> float:
     """Chance that a token drawn from `draft` stands where `target` is meant (Leviathan et al., Chen et al., 2023)."""
-    return min(1.0, float(target[token] / draft[token]))
+    wanted, proposed = float(target[token]), float(draft[token])
+    return 1.0 if wanted >= proposed else wanted / proposed  # never a division by what is next to nothing
 
 
 def residual(target: Distribution, draft: Distribution) -> Distribution:
