@@ -45,7 +45,7 @@ _WORDS = (
 _COMMON: Mapping[str, Any] = {
     "vocab_size": ROWS,
     "hidden_size": 64,
-    "intermediate_size": 96,
+    "intermediate_size": 128,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "max_position_embeddings": CONTEXT,

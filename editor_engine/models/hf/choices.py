@@ -31,8 +31,8 @@ def greedy(guard: Guard) -> Judge:
     """The greatest logit; it is not scored."""
 
     def judge(logits: torch.Tensor, position: int) -> list[Choice]:
-        best, ids = logits.max(dim=-1)
-        ids = (logits == best[:, None]).int().argmax(dim=-1)  # of equals, `max` may return any
+        ids = logits.argmax(dim=-1)  # the first of equals, as `max` does not promise
+        best = logits.gather(1, ids[:, None])[:, 0]
         others = logits.scatter(1, ids[:, None], float("-inf"))
         leads = (best - others.amax(dim=-1)).tolist()
         magnitudes = torch.maximum(best, -logits.amin(dim=-1)).tolist()

@@ -72,7 +72,7 @@ def load_hf(
         limit, limit_notes = _rope_limit(module, context)
         cache = RewindCache.of(module.config, limit)
         network, attention = _network(module, cache, place), str(module.config._attn_implementation)
-        vocabulary = try_out(network, checkpoint.name)
+        vocabulary = _tried(network, checkpoint, config)
     info = ModelInfo(
         name=checkpoint.name,
         architecture=checkpoint.architecture,
@@ -152,6 +152,7 @@ def _module(checkpoint: Checkpoint, config: EngineConfig, arithmetic: "Arithmeti
             local_files_only=True,
             trust_remote_code=checkpoint.remote_code and config.hf.remote_code,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are in the report, with names
         )
     except Exception as error:  # whatever transformers, a library below it or the model's own code has to say
         if no_memory(error):
@@ -164,14 +165,15 @@ def _module(checkpoint: Checkpoint, config: EngineConfig, arithmetic: "Arithmeti
     return module
 
 
-def _refusal(checkpoint: Checkpoint, config: EngineConfig, error: Exception) -> EngineError:
+def _refusal(checkpoint: Checkpoint, config: EngineConfig, error: Exception, cannot: str = "load") -> EngineError:
     if isinstance(error, EngineError):
         return error
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     asked = config.hf.attention
     if asked != "auto" and "attention" in first.lower():
         return UnsupportedModelError(f"{checkpoint.name} does not run with {asked} attention; leave it to `auto`.")
-    return UnsupportedModelError(f"transformers cannot load {checkpoint.name}: {first.rstrip('.')}.")
+    packed = f" packed as {config.hf.quantise}" if config.hf.quantise else ""
+    return UnsupportedModelError(f"transformers cannot {cannot} {checkpoint.name}{packed}: {first.rstrip('.')}.")
 
 
 def _refuse_incomplete(checkpoint: Checkpoint, report: Any) -> None:
@@ -182,9 +184,11 @@ def _refuse_incomplete(checkpoint: Checkpoint, report: Any) -> None:
             f"{checkpoint.name} lacks {len(missing)} of its tensors, {missing[0]} first; it is damaged, or of another "
             "architecture than its configuration says."
         )
-    wrong = sorted(map(str, report.get("mismatched_keys", ())))
-    if wrong:
-        raise ModelFileError(f"{checkpoint.name} is damaged: {wrong[0]} has another shape than the configuration says.")
+    for name, stored, expected in sorted(report.get("mismatched_keys", ()), key=str):
+        raise ModelFileError(
+            f"{checkpoint.name} is damaged: {name} has the shape {list(stored)}, and the configuration says "
+            f"{list(expected)}."
+        )
 
 
 def _rope_limit(module: Any, context: int) -> tuple[int, tuple[str, ...]]:
@@ -227,6 +231,13 @@ def _network(module: Any, cache: Any, place: "Place") -> "Network":
     if place.split:
         split(network.layers, place)
     return network
+
+
+def _tried(network: "Network", checkpoint: Checkpoint, config: EngineConfig) -> int:
+    try:
+        return try_out(network, checkpoint.name)
+    except Exception as error:  # a kernel that does not know these shapes, or the model's own code
+        raise _refusal(checkpoint, config, error, "run") from error
 
 
 def try_out(network: "Network", name: str) -> int:

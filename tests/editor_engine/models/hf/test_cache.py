@@ -76,12 +76,17 @@ def test_bytes_go_out_and_in_again(dtype: str) -> None:
         ("MambaConfig", "LinearAttention|Mamba|rewound"),
         ("JambaConfig", "LinearAttention"),
         ("Qwen3NextConfig", "LinearAttention"),
-        ("Lfm2Config", "LinearAttention"),
     ],
 )
 def test_states_that_are_overwritten_are_refused_by_name(config: str, name: str) -> None:
     with pytest.raises(UnsupportedModelError, match=name):
         RewindCache.of(getattr(transformers, config)(), 100)
+
+
+def test_convolutions_are_refused_where_there_are_any() -> None:
+    config = transformers.Lfm2Config(num_hidden_layers=2, layer_types=["conv", "full_attention"])
+    with pytest.raises(UnsupportedModelError, match="LinearAttentionLayer"):
+        RewindCache.of(config, 100)
 
 
 def test_layers_that_slide_and_layers_that_do_not_are_told_apart() -> None:

@@ -28,7 +28,7 @@ def test_only_near_ties_that_can_be_taken_are_found(rows: list[tuple[int, int, b
     following, choices, near = [row[0] for row in rows][1:], [row[1] for row in rows], [row[2] for row in rows]
     taken = reachable(following, choices)
     assert decided(following, choices) == len(taken)
-    if start == 0 or start - 1 in taken:  # the caller has settled what is before
+    if start == 0 or start in taken:  # the caller has settled what is before
         expected = next((index for index in taken if index >= start and near[index]), None)
         assert next_near_tie(following, choices, near, start) == expected
 
