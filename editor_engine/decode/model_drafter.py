@@ -114,8 +114,7 @@ class ModelDrafter:
 
     def draft(self, room: int) -> Draft:
         """At most `room` tokens expected to come next (room >= 0)."""
-        self._attempt = None
-        self._rule.withdraw()
+        self._withdraw()
         proposed = self._chain.draft(room)
         if self._given_up is None and self._pair.use is not Use.NEVER:
             started = self._clock()
@@ -129,6 +128,10 @@ class ModelDrafter:
         if self._attempt is not None and self._attempt.tokens:
             return Draft(tuple(self._attempt.tokens), DRAFT_MODEL)
         return proposed
+
+    def _withdraw(self) -> None:
+        self._attempt = None
+        self._rule.withdraw()
 
     def observe(self, draft: Draft, accepted: int, emitted: Sequence[int], pass_s: float | None) -> list[Origin]:
         """Learn what a pass emitted: the first `accepted` tokens of `draft`, then the model's own."""

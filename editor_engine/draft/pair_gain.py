@@ -7,7 +7,7 @@ where the gain is not positive, a trial begins only when one hundredth of the ti
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from statistics import median
@@ -55,10 +55,10 @@ class PairGain:
     def __init__(self) -> None:
         low = (0.0, *CONFIDENCES)
         high = (*CONFIDENCES, 1.0)
-        priors = {
+        priors: dict[Hashable, float] = {
             f"{place}.{bucket}": (low[bucket] + high[bucket]) / 2 for place in (0, 1) for bucket in range(len(low))
         }
-        self._chances = Acceptance({**priors}, default=_USUAL, weight=8.0, window=100.0)
+        self._chances = Acceptance(priors, default=_USUAL, weight=8.0, window=100.0)
         self._measured: dict[str, tuple[float, float, float]] = {}  # kind -> attempts, seconds, seconds of plain steps
         self._lengths: dict[str, float] = {}
         self._budget_s = 0.0
