@@ -46,7 +46,7 @@ def random_edits(count: int, seed: int, tokens: int = 40) -> list[IdentityCase]:
 
 def check_drafts(model: HfModel, folder: Path, cases: Sequence[IdentityCase], hostile: bool = True) -> IdentityFigures:
     """Each case plainly and with every drafter there is."""
-    text = load_folder_tokenizer(folder)
+    text = load_folder_tokenizer(folder, rows=model.info.vocab_size)
     assert text.template is not None
     drafters = dict(own_drafters("avx2", text.tokenizer))
     if hostile:
