@@ -49,9 +49,10 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
     try:
         # Without O_NONBLOCK a pipe under this name would keep us for ever.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise ModelFileError(f"{path} is not a regular file.")
         with os.fdopen(handle, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise ModelFileError(f"{path} is not a regular file.")
             yield stream
     except FileNotFoundError as error:
         raise ModelMissingError(f"There is no file {path}.") from error

@@ -5,6 +5,7 @@ models and has not been trusted yet: the caller hashes it.
 """
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -51,6 +52,7 @@ def fetch_from_hub(model: CatalogueModel, folder: Path, report: Report, endpoint
 @contextlib.contextmanager
 def hub_errors() -> Iterator[None]:
     """Make whatever fails inside a FetchError with the reason, a clause that may stand alone."""
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it says each of its attempts on stderr
     try:
         yield
     except FetchError:

@@ -160,6 +160,8 @@ def locate(name: str | None = None) -> LocatedModel:
     entry = find_installed(name)
     if entry is not None:
         return _located(entry, None)
+    if find(name) is None and path.is_dir():
+        return LocatedModel(path, None, path.name)
     if name.endswith(".gguf") or os.sep in name:
         if not path.is_file():
             raise ModelMissingError(f"There is no model file or folder {path}.")

@@ -83,7 +83,9 @@ def test_a_path_is_a_model_outside_the_store(model: CatalogueModel, tmp_path: Pa
 def test_a_missing_model_says_what_to_type(model: CatalogueModel) -> None:
     with pytest.raises(ModelMissingError, match="tiny is not installed; `redraft models pull tiny` fetches it"):
         locate("tiny")
-    with pytest.raises(ModelMissingError, match=r"'nonsense'; give the path of a \.gguf file, or one of: tiny"):
+    with pytest.raises(
+        ModelMissingError, match=r"'nonsense'; give the path of a \.gguf file or of a folder, .*, or one of: tiny"
+    ):
         locate("nonsense")
 
 

@@ -122,3 +122,34 @@ def test_real_templates_render_as_in_transformers(
     assert text_of(pieces) == rendered[0]
     tokenizer = load_tokenizer(metadata)
     assert tokenizer.encode_pieces(pieces) == tokenizer.encode(rendered[0], special=True)
+
+
+NO_SYSTEM = (
+    "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('No system role') }}{% endif %}"
+    "{% for message in messages %}{{ '<start_of_turn>' + message['role'] + '\n' + message['content'] | trim + "
+    "'<end_of_turn>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}"
+)
+SILENT = "{% for m in messages if m.role == 'user' %}<user>{{ m.content }}{% endfor %}"
+
+
+@pytest.mark.parametrize("template", [NO_SYSTEM, SILENT])
+def test_a_template_that_knows_no_system_message_gets_it_within_the_users(template: str) -> None:
+    pieces = render_prompt(template, [Message("system", "You edit."), Message("user", "Do <end_of_turn> it.")], "```")
+    assert [piece.text for piece in pieces if not piece.special] == ["You edit.\n\nDo <end_of_turn> it.", "```"]
+
+
+def test_a_message_that_a_template_leaves_out_is_an_error() -> None:
+    with pytest.raises(UnsupportedModelError, match="leaves out a message"):
+        render_prompt(SILENT, [Message("user", "a"), Message("assistant", "b")])
+    with pytest.raises(UnsupportedModelError, match="No system role"):
+        render_prompt(NO_SYSTEM, [Message("system", "a")])
+
+
+def test_marks_for_training_change_nothing() -> None:
+    marked = "{% for m in messages %}{{ m.role }}:{% generation %}{{ m.content }}{% endgeneration %};{% endfor %}"
+    assert text_of(render_prompt(marked, [Message("user", "a"), Message("assistant", "b")])) == "user:a;assistant:b;"
+
+
+def test_a_model_that_thinks_first_is_asked_not_to() -> None:
+    template = "{{ messages[0].content }}{% if enable_thinking is false %}<think>\n\n</think>{% endif %}"
+    assert text_of(render_prompt(template, [Message("user", "a")])) == "a<think>\n\n</think>"

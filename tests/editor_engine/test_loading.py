@@ -1,0 +1,69 @@
+"""What is loaded by which path: a file by our kernels, a folder by transformers, neither by its name."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from editor_engine.config import EngineConfig
+from editor_engine.engine import Engine
+from editor_engine.errors import EngineError, ModelFileError, ModelMissingError, UnsupportedModelError
+from editor_engine.export import export_folder
+from editor_engine.loading import load
+from tests.support.light_checkpoints import light_checkpoint
+from tests.support.tiny_checkpoints import make_checkpoint
+from tests.support.tiny_gguf import write_tiny
+
+
+def test_a_file_is_native_and_a_folder_is_transformers(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    file = load(EngineConfig(write_tiny(tmp_path / "tiny.gguf"), threads=1))
+    export_folder(tmp_path / "tiny.gguf", tmp_path / "folder.gguf", "float32")  # a name decides nothing
+    folder = load(EngineConfig(tmp_path / "folder.gguf", threads=1))
+    assert (file.model.info.backend, file.model.info.guarantee) == ("native", "exact")
+    assert (folder.model.info.backend, folder.model.info.guarantee) == ("transformers", "not guaranteed")
+    assert folder.template == file.template
+    assert folder.tokenizer.stop_ids == file.tokenizer.stop_ids
+    assert folder.cache_folder != file.cache_folder
+
+
+def test_a_file_brings_no_torch_and_a_folder_that_is_refused_neither(tmp_path: Path) -> None:
+    write_tiny(tmp_path / "tiny.gguf")
+    broken = light_checkpoint(tmp_path / "broken")
+    (broken / "tokenizer.json").write_text("{}", "utf-8")
+    program = """
+import sys
+from pathlib import Path
+from editor_engine.config import EngineConfig
+from editor_engine.engine import Engine
+from editor_engine.errors import EngineError
+for path in sys.argv[1:]:
+    try:
+        Engine.load(EngineConfig(Path(path), threads=1))
+    except EngineError as error:
+        print(error)
+print([name for name in ("torch", "transformers") if name in sys.modules])
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "tiny.gguf"), str(broken)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["tokenizer.json is damaged: it has no vocabulary.", "[]"]
+
+
+@pytest.mark.parametrize(
+    ("name", "error"), [("absent", ModelMissingError), ("empty", ModelMissingError), ("text.gguf", ModelFileError)]
+)
+def test_what_is_neither(tmp_path: Path, name: str, error: type[EngineError]) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.gguf").write_text("no model", "utf-8")
+    with pytest.raises(error):
+        Engine.load(EngineConfig(tmp_path / name, threads=1))
+
+
+def test_without_a_chat_template_there_is_no_engine_and_still_a_model(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    folder = make_checkpoint(tmp_path / "mute", "Llama")
+    (folder / "tokenizer_config.json").write_text("{}", "utf-8")
+    assert load(EngineConfig(folder, threads=1)).template is None
+    with pytest.raises(UnsupportedModelError, match="has no chat template, so it cannot be given instructions"):
+        Engine.load(EngineConfig(folder, threads=1))
