@@ -5,17 +5,17 @@ Knows click and the table. Invariant: the command gets one argument `load` with 
 
 from collections.abc import Callable, Collection
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import click
 
 from app.load_options import LOAD_OPTIONS, LoadOption
 from app.value_kinds import typed
 
-Function = Callable[..., Any]
+Command = TypeVar("Command", bound=Callable[..., object])
 
 
-class _Kind(click.ParamType):
+class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
     """A value of the table's kind."""
 
     def __init__(self, option: LoadOption) -> None:
@@ -31,13 +31,13 @@ class _Kind(click.ParamType):
 
 def load_flags(
     *, only: Collection[str] = (), without: Collection[str] = (), **helps: str
-) -> Callable[[Function], Function]:
+) -> Callable[[Command], Command]:
     """A decorator that adds the options: all of the table, `only` those of these names, or all `without` these.
 
     `helps` has other words for an option.
     """
 
-    def decorate(command: Function) -> Function:
+    def decorate(command: Command) -> Command:
         chosen = [option for option in LOAD_OPTIONS if (option.name in only or not only) and option.name not in without]
 
         @wraps(command)
@@ -45,7 +45,7 @@ def load_flags(
             values = {option.name: parameters.pop(option.name) for option in chosen}
             return command(load={name: value for name, value in values.items() if value is not None}, **parameters)
 
-        function: Function = called
+        function: Callable[..., object] = called
         for option in reversed(chosen):  # decorators add from below
             words = helps.get(option.name, option.help)
             if option.metavar:
@@ -55,6 +55,6 @@ def load_flags(
             else:
                 add = click.option(option.flag, option.name, is_flag=True, default=None, help=words)
             function = add(function)
-        return function
+        return cast(Command, function)
 
     return decorate

@@ -152,7 +152,9 @@ def _serve(
     def on_ready(engine: "ServedEngine") -> None:
         for note in engine.notes:
             say(note)
-        say(f"ready: {located.id}, {engine.info.threads} threads, context {engine.info.context_length} tokens.")
+        info = engine.info
+        where = f"{info.device} ({info.isa}), {info.threads} threads"
+        say(f"ready: {located.id} on {where}, context {info.context_length} tokens.")
 
     try:
         config, located = find()

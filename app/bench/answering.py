@@ -112,12 +112,13 @@ def locate_model(load: Given) -> "tuple[LocatedModel, LoadOptions]":
 
 def load_model(load: Given, isa: str | None, context: int, output: Output) -> "tuple[BenchModel, str]":
     """(model in parts, the id it goes by), with a cache of at most `context` tokens."""
-    from editor_engine.bench.loading import chosen_isa, load_parts
+    from editor_engine.bench.loading import chosen_isa, load_configured
 
     variant = chosen_isa(isa)
     located, options = locate_model(load)
     output.progress(f"loading {located.id}")
-    return load_parts(located.path, options.threads, context, variant), located.id
+    config = replace(options, context_length=context).config(located.path, None)
+    return load_configured(replace(config, isa=variant)), located.id
 
 
 def model_and_machine(parts: "BenchModel", model_id: str, **more: object) -> dict[str, object]:

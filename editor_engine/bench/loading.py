@@ -5,7 +5,7 @@ Invariant: only what `Engine.load` does, taken apart, since a benchmark drives t
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,9 +15,9 @@ from editor_engine.decode.cost_memory import costs_file, read_costs
 from editor_engine.draft.pass_cost import PassCost
 from editor_engine.engine import Engine
 from editor_engine.errors import RequestError, UnsupportedModelError
-from editor_engine.models.native.checkpoint import open_checkpoint
-from editor_engine.models.native.load import load_native
-from editor_engine.models.native.model import NativeModel
+from editor_engine.loading import load, refuse_or_note
+from editor_engine.models.needs import made_for
+from editor_engine.models.target import TargetModel
 from editor_engine.quant.file_hash import file_sha256
 from editor_engine.quant.gguf import GgufFile
 from editor_engine.text.tokenizer import Tokenizer, load_tokenizer
@@ -27,7 +27,7 @@ from editor_engine.text.tokenizer import Tokenizer, load_tokenizer
 class BenchModel:
     """A loaded model in parts."""
 
-    model: NativeModel
+    model: TargetModel
     tokenizer: Tokenizer
     template: str
     """Chat template; empty when the file has none."""
@@ -44,16 +44,23 @@ class BenchModel:
 
 
 def load_parts(path: Path, threads: int, context_length: int, isa: str | None = None) -> BenchModel:
-    """Load a GGUF file with a cache of `context_length` tokens, or fewer where the model was made for fewer.
+    """Load a GGUF file or a folder with a cache of `context_length` tokens, or fewer where the model was made for
+    fewer.
 
     `threads` 0 takes every processor, `isa` None its best kernel variant. Raises what `Engine.load` raises.
     """
-    most = open_checkpoint(GgufFile(path)).config.context_length
-    loaded = load_native(EngineConfig(path, threads=threads, context_length=min(context_length, most), isa=isa))
-    template = loaded.metadata.get("tokenizer.chat_template")
-    tokenizer = load_tokenizer(loaded.metadata, loaded.cache_folder)
+    return load_configured(EngineConfig(path, threads=threads, context_length=context_length, isa=isa))
+
+
+def load_configured(config: EngineConfig) -> BenchModel:
+    """As `load_parts`, with everything else a load may be told; a draft model is left out."""
+    wanted = config.context_length
+    most = made_for(config.model_path, config)
+    config = replace(config, context_length=None if wanted is None else min(wanted, most), draft_path=None)
+    notes = refuse_or_note(config)
+    loaded = load(config)
     return BenchModel(
-        loaded.model, tokenizer, template if isinstance(template, str) else "", loaded.notes, loaded.cache_folder
+        loaded.model, loaded.tokenizer, loaded.template or "", (*notes, *loaded.notes), loaded.cache_folder
     )
 
 

@@ -1,4 +1,4 @@
-"""What passes cost on this machine, kept from one run to the next: per model file, threads, variant and contract.
+"""What passes cost on this machine, kept from one run to the next: per model file, threads, variant, device and contract.
 
 Costs decide how many rows a pass has, never what is emitted. Invariant: a lost, damaged or unwritable memory means the
 shipped table, never an error; nothing is measured at load.
@@ -34,7 +34,8 @@ class CostMemory:
 
     def __init__(self, info: ModelInfo, folder: Path | None) -> None:
         """`folder` belongs to the model file; None keeps nothing."""
-        self._path = None if folder is None else costs_file(folder, info.contract_version, info.threads, info.isa)
+        variant = info.isa if info.device == "cpu" else f"{info.isa} on {info.device}"
+        self._path = None if folder is None else costs_file(folder, info.contract_version, info.threads, variant)
         known = None if self._path is None else read_costs(self._path, info.isa)
         self.cost = known or PassCost.shipped(info.isa)
         """Shared by every request's drafter, which corrects it."""

@@ -103,6 +103,13 @@ def choices(config: EngineConfig, machine: Machine) -> Iterator[Choice]:
         )
 
 
+def made_for(path: Path, config: EngineConfig) -> int:
+    """Tokens of context that a model was made for. Raises what reading the headers raises."""
+    if path.is_dir():
+        return open_folder(path, remote_code=config.hf.remote_code).context_length
+    return open_checkpoint(GgufFile(path)).config.context_length
+
+
 def _needs(path: Path, config: EngineConfig, machine: Machine) -> tuple[tuple[Need, ...], int]:
     """(what a model takes, tokens its cache may grow to)."""
     if not path.is_dir():

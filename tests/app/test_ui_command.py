@@ -7,6 +7,7 @@ import pytest
 from app.cli import main
 from app.errors import ExitCode
 from app.paths import settings_file
+from app.ui_command import _for_picked
 from tests.support.command_line import run_command
 from tests.support.terminal import in_terminal
 
@@ -71,3 +72,8 @@ def test_the_ui_ends_when_its_terminal_is_gone(file: Path) -> None:
         terminal.until("no engine")
         terminal.hang_up()
         assert terminal.process.wait(timeout=60) == ExitCode.BROKEN_PIPE
+
+
+def test_consent_to_run_code_is_for_the_model_it_was_given_for() -> None:
+    load = {"model": "first", "remote_code": True, "quantise": "nf4", "threads": 2}
+    assert _for_picked(load, "picked") == {"model": "picked", "quantise": "nf4", "threads": 2}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from editor_engine.store import catalogue, importing, installed
+from editor_engine.store import catalogue, importing, installed, smaller
 from editor_engine.store.catalogue import CatalogueModel, IndexSource, Part
 
 PART_BYTES = 70_001
@@ -65,7 +65,7 @@ def index_model(folder: Path, data: bytes | None = None) -> CatalogueModel:
 
 def use_catalogue(patch: pytest.MonkeyPatch, *models: CatalogueModel) -> None:
     """Make `models` the whole catalogue."""
-    for module in (catalogue, installed, importing):
+    for module in (catalogue, installed, importing, smaller):
         patch.setattr(module, "catalogue", lambda: models)
 
 

@@ -29,7 +29,7 @@ def test_what_was_learned_is_there_after_a_restart(tmp_path: Path) -> None:
     assert again.snapshot() == learned(tmp_path / "other").cost.snapshot()
 
 
-@pytest.mark.parametrize("change", [{"threads": 1}, {"isa": "avxvnni"}, {"contract_version": 2}])
+@pytest.mark.parametrize("change", [{"threads": 1}, {"isa": "avxvnni"}, {"contract_version": 2}, {"device": "cuda:0"}])
 def test_other_conditions_have_their_own_memory(tmp_path: Path, change: dict[str, object]) -> None:
     learned(tmp_path)
     other = replace(INFO, **change)  # type: ignore[arg-type]

@@ -112,7 +112,7 @@ def test_the_memory_of_the_marked_model_is_taken_apart(folder: Path) -> None:
     async def steps(play: Play) -> None:
         assert "Memory" not in play.text()
         await play.press("down")
-        said = " ".join(play.text().split())
+        said = " ".join(play.text().replace("│", " ").split())
         for words in ("weights 1.00 GB", "draft model 400 MB", "its cache of 4096 tokens 82 MB", "available 1.00 GB"):
             assert words in said
         assert "does not fit" in said and "[--context-length" in said

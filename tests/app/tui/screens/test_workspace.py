@@ -178,20 +178,18 @@ def test_memory_that_runs_out_in_a_turn_takes_that_turn_only(file: Path) -> None
 
     async def steps(session: Session) -> None:
         await session.ask("Do.")
-        await session.decide(0)
+        await session.decide(1)
         before = session.last_turn()
         client.at_token[9] = run_out
         await session.ask("And more.")
         turns = session.workspace.turns
         assert turns is not None
-        assert (
-            session.said()[-1] == turns.turns[1].failure == "Memory ran out in a pass; take a smaller context or model."
-        )
+        assert session.said()[-1] == turns.turns[1].failure == words
         assert turns.turns[0] == before and session.workspace.status.state == "ready"
         assert file.read_text() == SOURCE
         client.at_token.clear()
         await session.press("f5")
-        assert session.last_turn().number == 2 and session.last_turn().proposal is not None
+        assert session.said()[-1].startswith("No change needed")  # the engine answers, on what the first turn left
 
     drive(client, steps, file=file)
 
