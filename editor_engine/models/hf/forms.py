@@ -30,6 +30,7 @@ class Forms:
         self._width = width
         self._passes: list[Span] = []
         self._prompt = 0
+        self._reading = True
 
     def __len__(self) -> int:
         return len(self._passes)
@@ -42,17 +43,21 @@ class Forms:
     def append(self, rows: int, head_rows: int) -> None:
         """A pass of `rows` tokens whose last `head_rows` gave a choice.
 
-        None or one of several: the prompt is being read. More than one: a draft was verified.
+        None, or one of several, or one after the cache was cut into its prompt: a prompt is being read. More than one:
+        a draft was verified.
         """
         start = len(self._passes)
         verified = head_rows > 1
         self._passes += [VERIFIED if verified else Span(start, start + rows)] * rows
-        if head_rows == 0 or (rows > 1 and not verified):
+        if not verified and (self._reading or head_rows == 0 or rows > 1):
             self._prompt = start + rows
+        self._reading = head_rows == 0
 
     def truncate(self, length: int) -> None:
         """Forget every token from position `length` on."""
         del self._passes[length:]
+        # A reply is never cut into its prompt: another prompt follows, though it may have but one token more.
+        self._reading = self._reading or length < self._prompt
         self._prompt = min(self._prompt, length)
 
     def alone(self, position: int) -> bool:
@@ -99,3 +104,4 @@ class Forms:
         """Become what was dumped, with a prompt of `prompt` tokens."""
         self._passes = [Span(*entry) for entry in dumped]
         self._prompt = prompt
+        self._reading = False

@@ -85,6 +85,18 @@ def fresh(length: int, prompt: int) -> list[int]:
     return twin
 
 
+def test_the_last_token_of_a_prompt_is_read_in_its_pass_also_when_it_is_all_there_is_to_read() -> None:
+    """The same prompt again: all but one token are in the cache, which a fresh decode would read with others."""
+    forms = Forms(WIDTH)
+    for rows, heads in ((4, 0), (2, 1), (1, 1)):
+        forms.append(rows, heads)
+    forms.truncate(5)
+    forms.append(1, 1)
+    forms.append(1, 1)
+    assert (forms.prompt, forms.plain_length()) == (6, 4)
+    assert forms.plain_spans(4, 7) == [Span(4, 6), Span(6, 7)]
+
+
 def test_a_replay_makes_the_tokens_plain_and_those_behind_it_not() -> None:
     forms = Forms(WIDTH)
     for rows, heads in ((4, 0), (2, 1), (3, 3), (1, 1), (1, 1)):

@@ -13,7 +13,7 @@ from editor_engine.models.hf.model import HfModel
 from tests.support.hf_runs import scores
 from tests.support.tiny_checkpoints import ARCHITECTURES
 
-TOKENS = [(13 * index * index + 5 * index) % 300 for index in range(96)]
+TOKENS = [1 + (13 * index * index + 5 * index) % 300 for index in range(96)]  # 0 pads, and embeds as zeros
 
 
 def moved(plain: npt.NDArray[np.float32], other: npt.NDArray[np.float32]) -> Iterator[float]:
