@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeGuard
 
 from editor_engine.errors import ModelFileError, UnsupportedModelError
 from editor_engine.foreign_json import open_regular, parse_object, shown
@@ -115,7 +115,7 @@ def _row(file: str, name: str, row: object, start: int) -> StoredTensor:
     return StoredTensor(name, dtype, tuple(shape), start + first, end - first)
 
 
-def _counts(value: object) -> bool:
+def _counts(value: object) -> TypeGuard[list[int]]:
     """A list of numbers that can count something."""
     return isinstance(value, list) and all(
         isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 2**63 for number in value

@@ -8,7 +8,7 @@ prompt on any day (a template is not told the date).
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import ClassVar, NoReturn
+from typing import NoReturn
 
 import jinja2
 from jinja2 import nodes
@@ -124,7 +124,7 @@ def _render(
 class _Generation(Extension):
     """`{% generation %}` marks what a model wrote, for those who train on it; the text is the same without."""
 
-    tags: ClassVar[set[str]] = {"generation"}
+    tags = {"generation"}  # noqa: RUF012 - as jinja declares it
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
         next(parser.stream)
