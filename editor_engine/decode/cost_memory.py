@@ -1,4 +1,4 @@
-"""What passes cost on this machine, kept from one run to the next: per model file, threads, variant, device and contract.
+"""What passes cost on this machine, kept from one run to the next: per model file, threads, variant, device, contract.
 
 Costs decide how many rows a pass has, never what is emitted. Invariant: a lost, damaged or unwritable memory means the
 shipped table, never an error; nothing is measured at load.

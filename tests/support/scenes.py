@@ -6,7 +6,7 @@ the clock, the engine and the list of models are the scene's own.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
@@ -106,7 +106,7 @@ async def _models(session: Session) -> None:
 SCENES = (Scene("streaming", _stream, pauses=True), Scene("review", _review), Scene("models", _models))
 
 
-async def _listed() -> tuple[ModelRow, ...]:
+async def _listed(options: Sequence[str]) -> tuple[ModelRow, ...]:
     rows = [model_row(model, None, _MEMORY) for model in catalogue()]
     here = {"installed": True, "whole": True, "path": Path("/models/model.gguf")}
     return tuple(replace(row, **here) if number < 2 else row for number, row in enumerate(rows))  # type: ignore[arg-type]
