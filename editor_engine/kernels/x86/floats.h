@@ -22,6 +22,7 @@ struct Floats8 {
     static Vector max(Vector a, Vector b) { return _mm256_max_ps(a, b); }
     static Vector min(Vector a, Vector b) { return _mm256_min_ps(a, b); }
     static Vector fma(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+    static Vector fms(Vector a, Vector b, Vector c) { return _mm256_fmsub_ps(a, b, c); } // a * b - c
     // 2^n, n being in the low bits of 1.5 * 2^23 + n
     static Vector power_of_two(Vector shifted) {
         const __m256i biased = _mm256_add_epi32(_mm256_castps_si256(shifted), _mm256_set1_epi32(127));
@@ -45,6 +46,7 @@ struct Floats16 {
     static Vector max(Vector a, Vector b) { return _mm512_max_ps(a, b); }
     static Vector min(Vector a, Vector b) { return _mm512_min_ps(a, b); }
     static Vector fma(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
+    static Vector fms(Vector a, Vector b, Vector c) { return _mm512_fmsub_ps(a, b, c); }
     static Vector power_of_two(Vector shifted) {
         const __m512i biased = _mm512_add_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(127));
         return _mm512_castsi512_ps(_mm512_slli_epi32(biased, 23));
