@@ -143,7 +143,7 @@ def expected(target: LogitsOf, temperature: float, length: int) -> dict[tuple[in
     return found
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("temperature", [0.7, 1.5])
 @pytest.mark.parametrize(("target_seed", "draft_seed"), [(1, 2), (3, 3), (5, 8)])
 @pytest.mark.parametrize("chain", [Nothing, Some])
 def test_outputs_have_exactly_the_targets_distribution(
