@@ -117,11 +117,13 @@ def _planner(
     options: LoadOptions, note: Callable[[str], object]
 ) -> Callable[[CatalogueModel | None, Path | None], MemoryPlan]:
     """Plans by a file, else by the catalogue."""
+    from editor_engine.gpus import see_gpus
     from editor_engine.machine import available_bytes
     from editor_engine.models.needs import Machine, draft_needs, plan_load
+    from editor_engine.store.hub_folders import hub_folders
     from editor_engine.store.installed import locate
 
-    machine = Machine(available_bytes())
+    machine = Machine(available_bytes(), see_gpus() if hub_folders() else ())  # files run on the CPU
     draft = None
     try:
         draft = None if options.draft_model is None else locate(options.draft_model).path

@@ -149,6 +149,20 @@ def test_both_ways_raise_the_same_errors_and_go_on(make: MakeClient, word: str, 
     asyncio.run(work())
 
 
+def test_memory_that_runs_out_in_a_reply_ends_that_reply_only(make: MakeClient) -> None:
+    async def work() -> None:
+        async with opened(make()) as client:
+            heard: list[EngineEvent] = []
+            with pytest.raises(MemoryLimitError, match="out_of_memory"):
+                async with aclosing(client.complete(ask("say 2", "fail out_of_memory"), CancelFlag())) as events:
+                    async for event in events:
+                        heard.append(event)
+            assert sum(isinstance(event, Text) for event in heard) == 2
+            assert isinstance((await collected(client, ask("say 1")))[-1], Finished)
+
+    asyncio.run(work())
+
+
 @pytest.mark.parametrize("order", ["kill 9", "end 3"])
 def test_a_crash_between_edits_is_mended_once_and_told(order: str) -> None:
     notes: list[str] = []
