@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from app.bench.answering import Command, answering, load_model, locate_model, model_and_machine, model_options
+from app.bench.hf_command import hf
+from app.bench.pair_command import pair
 from app.load_flags import load_flags
 from app.load_options import Given, command_words
 
@@ -48,6 +50,10 @@ def _numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 @click.group()
 def bench() -> None:
     """Measure speed: every figure with its spread and its conditions."""
+
+
+bench.add_command(hf)
+bench.add_command(pair)
 
 
 def _model_options(command: Command) -> Command:
@@ -203,35 +209,6 @@ def peers(
 
 
 @bench.command()
-@_model_options
-@_tasks_option(required=False)
-@click.option("--turns", type=click.IntRange(1), default=10, show_default=True, help="Edits of the session, at most.")
-@click.option("--score", is_flag=True, help="Report the mean log-likelihood of the output, too; slower on both sides.")
-def edit(
-    load: Given,
-    isa: str | None,
-    repeats: int,
-    tasks: Path | None,
-    turns: int,
-    score: bool,
-    as_json: bool,
-) -> None:
-    """A session of edits over one file, with drafting and without, compared token by token."""
-    from app.bench.edit_session import run_session
-    from app.bench.session_figures import table
-    from app.bench.turns import own_session, turns_of_file
-
-    with answering("edit", as_json) as output:
-        chosen = (turns_of_file(tasks) if tasks else own_session())[:turns]
-        parts, model_id = load_model(load, isa, SESSION_CONTEXT, output)
-        conditions = model_and_machine(
-            parts, model_id, repeats=repeats, turns=[turn.kind for turn in chosen], score=score
-        )
-        figures = run_session(chosen, parts.engine(), parts.model, repeats, output.progress, score=score)
-        output.answer(conditions, table(figures), figures.fields())
-
-
-@bench.command()
 @load_flags(
     only=("model", "threads"),
     model="Catalogue id or path of the .gguf file whose tokenizer is used.",
@@ -289,6 +266,7 @@ def server(load: Given, isa: str | None, repeats: int, steps: int, as_json: bool
         parts, model_id = load_model(load, isa, BARE_TOKENS + SERVER_PROMPT + steps, output)
         info = parts.model.info
         located, _ = locate_model(load)
+        kernels = ["--isa", info.isa] if info.backend == "native" else []
         conditions = model_and_machine(parts, model_id, repeats=repeats, steps=steps)
 
         def request(tokens: int, first: str, most: int) -> CompletionRequest:
@@ -296,7 +274,7 @@ def server(load: Given, isa: str | None, repeats: int, steps: int, as_json: bool
             return CompletionRequest((Message("user", text),), most, draft=False)
 
         figures = measure_server(
-            [*command_words({**load, "model": str(located.path), "threads": info.threads}), "--isa", info.isa],
+            [*command_words({**load, "model": str(located.path), "threads": info.threads}), *kernels],
             parts.engine().complete,
             request(BARE_TOKENS // 4, "Code:", steps),
             lambda run: request(min(SERVER_PROMPT, info.context_length // 2), f"Code, part {run}:", 1),

@@ -1,0 +1,85 @@
+"""Runs the workload `hf`: loads a Hugging Face checkpoint once, and the native engine beside it when one is named.
+
+Brings requests of edits, engines and transformers' own decoding together; what is compared, and how, is in
+`editor_engine.bench.hf`. Invariant: every way but the native one decodes the same prompt ids with the same
+weights.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from app.bench.turns import Turn, peer_requests
+from app.load_options import LoadOptions
+from editor_engine.bench import hf
+from editor_engine.bench.conditions import machine_conditions, model_conditions, package_version
+from editor_engine.bench.peer_process import WARM_UP, PeerRequest
+from editor_engine.engine import Engine
+from editor_engine.errors import RequestError, UnsupportedModelError
+from editor_engine.loading import load
+from editor_engine.request_tokens import tokenise
+from editor_engine.requests import CompletionRequest
+
+PACKAGES = ("torch", "transformers", "bitsandbytes")
+
+
+def run_session(
+    options: LoadOptions,
+    folder: Path,
+    against: Path | None,
+    isa: str | None,
+    turns: Sequence[Turn],
+    rounds: int,
+    lookup: int,
+    progress: Callable[[str], None],
+) -> tuple[dict[str, object], hf.HfFigures]:
+    """(conditions, figures) of the model in `folder`; `against` is a GGUF file for the native engine, or
+    None, and `isa` its kernel variant.
+
+    Raises what loading raises, RequestError for a path that is no folder.
+    """
+    if not folder.is_dir():
+        raise RequestError(f"{folder} is no folder with a Hugging Face checkpoint; `bench edit` measures a GGUF file.")
+    loaded = load(options.config(folder, None))
+
+    from editor_engine.models.hf.model import HfModel  # torch, which is loaded by now
+    from editor_engine.models.hf.peer import generate
+
+    model, template = loaded.model, loaded.template
+    if not isinstance(model, HfModel) or template is None:
+        raise UnsupportedModelError("The model has no chat template, so it cannot be given instructions.")
+    engine = Engine(model, loaded.tokenizer, template, notes=loaded.notes, cache_folder=loaded.cache_folder)
+
+    def theirs(draft: int | None) -> hf.Way:
+        def answer(request: PeerRequest) -> hf.Reply:
+            asked = CompletionRequest(request.messages, request.max_tokens)
+            prompt = tokenise(asked, loaded.tokenizer, template).prompt
+            most = min(request.max_tokens, model.info.context_length - len(prompt))
+            done = generate(model, prompt, most, loaded.tokenizer.stop_ids, draft)
+            return hf.Reply(done.ids, done.decode_s, done.passes)
+
+        return answer
+
+    ways = {
+        hf.PLAIN: hf.engine_way(engine, draft=False),
+        hf.DRAFTED: hf.engine_way(engine, draft=True),
+        hf.THEIRS: theirs(None),
+        hf.LOOKUP: theirs(lookup),
+    }
+    if against is not None:
+        native = Engine.load(replace(options.config(against, None), context_length=None, isa=isa))
+        ways[hf.NATIVE] = hf.engine_way(native, draft=True)
+    requests, _ = peer_requests(turns, lambda text: len(loaded.tokenizer.encode(text)))
+    progress("warming up")
+    for answer in ways.values():
+        answer(WARM_UP)
+    conditions = {
+        **machine_conditions(),
+        **{name: package_version(name) for name in PACKAGES},
+        **model_conditions(model.info),
+        "against": None if against is None else against.name,
+        "lookup_tokens": lookup,
+        "repeats": rounds,
+        "edits": [turn.kind for turn in turns],
+    }
+    return conditions, hf.compare(ways, requests, rounds, progress, model.rerun_counts)
