@@ -3,10 +3,12 @@
     instruction -> `headless.carry_out` -> `plain.PlainReview` -> yes or no -> `apply_hunks` -> next instruction
 
 The line-mode twin of the terminal UI. Knows which question follows which. Invariant: no line is drawn over another, a
-failed edit ends with one sentence and the next question, and nothing is written before a yes.
+failed edit ends with one sentence and the next question, nothing is written before a yes, and what is left undecided is
+kept: one letter goes on with it, here or at the next start.
 """
 
 import asyncio
+import os
 from dataclasses import dataclass
 
 from app.editing.again import continue_plan, redo_order, redone
@@ -14,14 +16,21 @@ from app.editing.apply import apply_hunks
 from app.editing.document import Document, open_document
 from app.editing.journal import Journal
 from app.editing.pipeline import EditOrder, Proposal, live_diff, plan_edit
+from app.editing.resume import resumed_turns, saved_session
 from app.editing.review import Review
 from app.editing.review_notes import blast_notes
+from app.editing.session_store import SessionKeeper, left_sessions
+from app.editing.turns import Turns
 from app.engine_client import EngineClient
 from app.errors import AppError, ExitCode, InterruptedByUserError, ReplyCutError
 from app.headless import Streams, carry_out, propose
 from app.paths import journal_dir, shown
 from app.plain import PlainLines, PlainReview
 from app.reporter import TalkReporter
+from app.terminal_text import visible
+
+_GO_ON = "l"
+"""Instead of an instruction: go on with what was left."""
 
 
 @dataclass(frozen=True)
@@ -61,28 +70,42 @@ class _Session:
         self._client = client
         self._lines = PlainLines(streams.stdin, streams.stdout)
         self._reporter = PlainReporter(streams.stderr)
-        self._document = open_document(options.file, options.encoding)
+        self._turns = Turns(open_document(options.file, options.encoding))
+        self._keeper = SessionKeeper()
 
     def run(self, runner: asyncio.Runner) -> ExitCode:
         code = ExitCode.OK
-        document = self._document
+        document = self._turns.document
         self._lines.say(
             f"{shown(document.name)}: {len(document.lines)} lines, {document.codec.label}, {document.newline}."
         )
-        while instruction := self._lines.ask("Instruction (an empty line ends): "):
-            try:
-                code = self._edit(runner, instruction)
-            except AppError as error:
-                code = error.exit_code
-                self._reporter.failed(error)
-            except KeyboardInterrupt:
-                code = ExitCode.INTERRUPTED
-                self._reporter.failed(InterruptedByUserError("Interrupted; nothing was written."))
+        self._take_left()
+        try:
+            while instruction := self._lines.ask(self._question()):
+                code = self._answered(runner, instruction)
+        finally:
+            self._keeper.close()
         return code
+
+    def _question(self) -> str:
+        going_on = f"; {_GO_ON} goes on with what was left" if self._turns.is_open else ""
+        return f"Instruction (an empty line ends{going_on}): "
+
+    def _answered(self, runner: asyncio.Runner, instruction: str) -> ExitCode:
+        try:
+            if instruction == _GO_ON and self._turns.is_open:
+                return self._decide(runner)
+            return self._edit(runner, instruction)
+        except AppError as error:
+            self._reporter.failed(error)
+            return error.exit_code
+        except KeyboardInterrupt:
+            self._reporter.failed(InterruptedByUserError("Interrupted; nothing was written."))
+            return ExitCode.INTERRUPTED
 
     def _edit(self, runner: asyncio.Runner, instruction: str) -> ExitCode:
         order = EditOrder(instruction, draft=self._options.draft, strict=self._options.strict)
-        plan = runner.run(plan_edit(self._document, order, self._client))
+        plan = runner.run(plan_edit(self._turns.document, order, self._client))
         while True:
             live = live_diff(plan)
             try:
@@ -93,20 +116,72 @@ class _Session:
                 if not plan.engine.capabilities.prefill or not self._lines.confirm("Go on where it was cut?"):
                     return error.exit_code
                 plan = runner.run(continue_plan(plan, live.text, self._client))
-        review = self._reviewed(proposal, runner)
-        count, name = len(review.accepted), shown(self._document.name)
-        if not count or not self._lines.confirm(f"Apply {count} hunk{'s' * (count != 1)} to {name}?"):
-            self._reporter.finished("declined")
-            return ExitCode.OK
-        receipt = apply_hunks(self._document, review.accepted, Journal(journal_dir()), note=instruction)
-        self._reporter.finished("applied", receipt)
-        self._document = _again(self._document)
+        self._turns = self._turns.begin(instruction, None).proposed(proposal)
+        return self._decide(runner)
+
+    def _decide(self, runner: asyncio.Runner) -> ExitCode:
+        """Let the newest turn be decided, and write what is accepted and wanted."""
+        turn = self._turns.last
+        assert turn is not None and turn.proposal is not None and turn.review is not None
+        try:
+            review = self._reviewed(turn.proposal, turn.review, runner)
+            self._turns = self._turns.decided(review)
+            count, document = len(review.accepted), self._turns.document
+            if count and self._lines.confirm(f"Apply {count} hunk{'s' * (count != 1)} to {shown(document.name)}?"):
+                hunks = self._turns.to_apply()
+                receipt = apply_hunks(document, hunks, Journal(journal_dir()), note=turn.instruction)
+                self._reporter.finished("applied", receipt)
+                newer = open_document(document.name, document.codec.name)
+                self._move_to(self._turns.applied(newer), newer)
+            else:
+                self._reporter.finished("declined")
+        finally:
+            self._keep()
         return ExitCode.OK
 
-    def _reviewed(self, proposal: Proposal, runner: asyncio.Runner) -> Review:
+    # --- what is left -------------------------------------------------------------------------------------------------
+
+    def _keep(self) -> None:
+        """Keep what is undecided, or accepted and not applied, and say so."""
+        if not self._turns.is_open:
+            self._keeper.forget()
+            return
+        self._keeper.save(saved_session(self._turns))
+        self._lines.say(f"What is left is kept; {_GO_ON} goes on with it, here or at the next start.")
+
+    def _take_left(self) -> None:
+        """Take over what was left of this file at an earlier end, so that it can be gone on with."""
+        document = self._turns.document
+        for left in left_sessions().sessions:
+            if left.session.path != os.path.realpath(document.name):
+                continue
+            keeper = SessionKeeper(left.id)
+            try:
+                turns = resumed_turns(left.session)
+                if turns.last is None or turns.last.proposal is None or not keeper.take_over():
+                    continue
+            except AppError as error:
+                self._reporter.failed(error)
+                continue
+            self._keeper = keeper
+            self._lines.say(f"Something was left undecided: {visible(turns.last.instruction)}")
+            if turns.document.data == document.data:
+                self._turns = turns.reread(document)
+            else:
+                self._move_to(turns, document)
+            if not self._turns.is_open:
+                keeper.forget()
+            return
+
+    def _move_to(self, turns: Turns, document: Document) -> None:
+        """Go on with turns over the file as it is now."""
+        self._turns, lost = turns.moved_to(document)
+        if lost:
+            self._lines.say(f"{lost} hunk{'s' * (lost != 1)} of it no longer fit the file, and are dropped.")
+
+    def _reviewed(self, proposal: Proposal, review: Review, runner: asyncio.Runner) -> Review:
         for note in blast_notes(proposal.report):
             self._lines.say(note)
-        review = Review.start(proposal.plan.document, proposal.hunks)
 
         def redo(now: Review, index: int, note: str) -> Review:
             order = redo_order(proposal.plan, now.item(index).hunk, note)
@@ -114,7 +189,3 @@ class _Session:
             return redone(now, index, again)
 
         return PlainReview(self._lines, proposal.report.warnings, redo=redo).run(review)
-
-
-def _again(document: Document) -> Document:
-    return open_document(document.name, document.codec.name)

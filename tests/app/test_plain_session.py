@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
 
+from app.editing.session_store import left_sessions
 from app.engine_client import EngineClient
 from app.errors import ExitCode
 from app.headless import Streams
@@ -108,3 +109,70 @@ def test_a_mistyped_answer_is_asked_again_and_yes_is_a_yes(file: Path) -> None:
     code, out, _ = session(ScriptedClient(fenced(CHANGED)), file, "Do.\ny\nmaybe\nYES\n")
     assert code == ExitCode.OK and file.read_text() == CHANGED
     assert out.count("Apply 1 hunk to") == 2 and "Say y or n." in out
+
+
+FIRST = SOURCE.replace("Sums.", "Sums of numbers.")
+TWICE = FIRST.replace("high - low", "abs(high - low)")
+"""A reply with two hunks; FIRST is the file with the first one."""
+
+
+def test_what_is_left_undecided_is_gone_on_with_in_the_same_session(file: Path) -> None:
+    code, out, _ = session(ScriptedClient(fenced(TWICE)), file, "Do.\ny\nq\nn\nl\ny\ny\n\n")
+    assert code == ExitCode.OK
+    assert "What is left is kept" in out and "l goes on with what was left" in out
+    assert file.read_text() == TWICE
+    assert not left_sessions().sessions
+
+
+def test_what_is_left_undecided_is_gone_on_with_at_the_next_start(file: Path) -> None:
+    session(ScriptedClient(fenced(TWICE)), file, "Do.\ny\nq\nn\n")
+    assert file.read_text() == SOURCE and len(left_sessions().sessions) == 1
+    code, out, _ = session(ScriptedClient(unending()), file, "l\ny\ny\n")
+    assert code == ExitCode.OK
+    assert "Something was left undecided: Do." in out and "Hunk 2 of 2, 1 undecided" in out
+    assert file.read_text() == TWICE
+    assert not left_sessions().sessions
+
+
+def test_what_is_left_after_an_apply_is_kept_for_the_file_as_it_is_then(file: Path) -> None:
+    session(ScriptedClient(fenced(TWICE)), file, "Do.\ny\nq\ny\n")
+    assert file.read_text() == FIRST and len(left_sessions().sessions) == 1
+    session(ScriptedClient(unending()), file, "l\ny\ny\n")
+    assert file.read_text() == TWICE and not left_sessions().sessions
+
+
+def test_what_no_longer_fits_the_file_is_said_and_dropped(file: Path) -> None:
+    session(ScriptedClient(fenced(CHANGED)), file, "Do.\nq\n")
+    file.write_text(SOURCE.replace("return 0", "return None"))
+    _, out, _ = session(ScriptedClient(unending()), file, "")
+    assert "1 hunk of it no longer fit" in out and "l goes on" not in out
+    assert not left_sessions().sessions
+
+
+def test_an_interrupt_in_the_review_loses_no_proposal(file: Path) -> None:
+    class Interrupted(io.BytesIO):
+        def readline(self, size: int | None = -1, /) -> bytes:
+            line = super().readline(-1)
+            if line == b"^C\n":
+                raise KeyboardInterrupt
+            return line
+
+    client = ScriptedClient(fenced(CHANGED))
+    out = io.StringIO()
+    streams = Streams(Interrupted(b"Do.\n^C\nl\ny\ny\n"), out, io.BytesIO(), io.StringIO(), False)
+    plain_session(PlainOptions(str(file)), cast(EngineClient, client), streams)
+    assert file.read_text() == CHANGED
+
+
+def test_a_session_of_another_file_is_left_alone(file: Path) -> None:
+    session(ScriptedClient(fenced(CHANGED)), file, "Do.\nq\n")
+    other = file.with_name("other.py")
+    other.write_text(SOURCE)
+    _, out, _ = session(ScriptedClient(unending()), other, "")
+    assert "left undecided" not in out and len(left_sessions().sessions) == 1
+
+
+def test_a_letter_is_an_instruction_where_nothing_is_left(file: Path) -> None:
+    client = ScriptedClient(fenced(CHANGED))
+    session(client, file, "l\ny\ny\n")
+    assert file.read_text() == CHANGED and "l" in client.requests[0].messages[-1].content
