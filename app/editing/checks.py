@@ -200,8 +200,14 @@ def _blast_radius(
     if not near:
         return None
     near = {at + step for at in near for step in range(-_NEAR, _NEAR + 1)}
-    changed = [at for old, _ in _changes(source, result) for at in (old or (old.start,))]
-    return sum(at not in near for at in changed)
+    names = {symbol.base for symbol in named}
+    far = 0
+    for old, new in _changes(source, result):
+        # Where a named name is gone, the line follows a rename, however far away.
+        gone = names.difference(*(words_of(result[at]) for at in new))
+        far += sum(at not in near and gone.isdisjoint(words_of(source[at])) for at in old)
+        far += not old and old.start not in near
+    return far
 
 
 def _numbers(positions: Sequence[int]) -> tuple[int, ...]:

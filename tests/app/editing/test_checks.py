@@ -264,6 +264,15 @@ def test_the_blast_radius_counts_lines_far_from_what_is_named(instruction: str, 
     assert run_checks(source, result, instruction, PYTHON).blast_radius == expected
 
 
+def test_where_a_renamed_symbol_is_used_is_no_blast_radius() -> None:
+    far = ["", "", "", "", "def far(door):", "    door.close()", "    return door"]
+    result = [line.replace("def close", "def shut") for line in METHODS] + [*far[:5], "    door.shut()", far[6]]
+    assert any("def close" in line for line in METHODS)
+    assert run_checks([*METHODS, *far], result, "Rename the method close to shut.", PYTHON).blast_radius == 0
+    other = [*result[:-1], "    return None"]
+    assert run_checks([*METHODS, *far], other, "Rename the method close to shut.", PYTHON).blast_radius == 1
+
+
 # --- real edits -------------------------------------------------------------------------------------------------------
 
 TASKS = Path(os.environ.get("REDRAFT_EDIT_TASKS", Path(__file__).parents[4] / "shared" / "edit_tasks")) / "dev.jsonl"
