@@ -7,12 +7,15 @@ import contextlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import platformdirs
 
-from app.editing.prompt import Budget
 from app.engine_client import EngineDescription
 from editor_engine.events import Stats
+
+if TYPE_CHECKING:
+    from app.editing.prompt import Budget
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Rates:
     prefill_tok_s: float
     decode_tok_s: float
 
-    def seconds(self, budget: Budget) -> float:
+    def seconds(self, budget: "Budget") -> float:
         """Expected time of an edit with nothing cached whose reply is as long as its source."""
         return budget.prompt / self.prefill_tok_s + budget.expected / self.decode_tok_s
 
@@ -33,7 +36,7 @@ def _path() -> Path:
 
 def _key(engine: EngineDescription) -> str:
     # A server that names no file has its model's name; what it runs on may change behind it.
-    return f"{engine.sha256 or engine.model_id}/{engine.device or engine.reached}/{engine.threads}"
+    return f"{engine.sha256 or engine.model_id}/{engine.where or engine.reached}/{engine.threads}"
 
 
 def _table() -> dict[str, dict[str, float]]:

@@ -9,7 +9,7 @@ import click
 
 from app.errors import UsageError
 from app.load_flags import load_flags
-from app.load_options import Given
+from app.load_options import LOAD_OPTIONS, Given, command_words
 
 if TYPE_CHECKING:  # what reaches an engine need not be imported to print help
     from app.engine_client import EngineClient
@@ -41,8 +41,10 @@ def ui(
         raise UsageError("The terminal UI needs a terminal; --plain and `redraft edit FILE -i TEXT` work without one.")
     from app.editing.document import open_document
     from app.settings import load_settings
+    from app.tui.garbage import looked_for_later
     from app.tui.look import choose_look, tell_textual
 
+    begin_to_look = click.get_current_context().with_resource(looked_for_later())
     if file is not None:
         open_document(file, encoding)  # what cannot be opened is said where the user is, not on a screen of its own
     settings = load_settings()
@@ -50,7 +52,6 @@ def ui(
     tell_textual(look, os.environ)
     # Deferred: textual costs 0.3 s that no other command must pay, and reads what it is told when it is imported.
     from app.tui.app import RedraftApp, UiOptions
-    from app.watch_jobs import command_options
 
     def connect(chosen: str | None) -> "EngineClient":
         from app.clients.choose import choose
@@ -65,6 +66,8 @@ def ui(
         )
 
     def watch_options(chosen: str | None) -> tuple[str, ...]:
+        from app.watch_jobs import command_options
+
         if chosen is None:
             given = load
         elif settings.engine_url is None:
@@ -86,6 +89,9 @@ def ui(
         keys=dict(settings.keys),
         theme=look.theme,
         watch_options=watch_options,
+        given=_origins(load, engine, no_draft, strict),
+        on_picture=begin_to_look,
+        load_options=tuple(command_words(_for_any(load))),
     )
     app = RedraftApp(options, connect)
     app.run(mouse=look.mouse and not no_mouse)
@@ -93,8 +99,29 @@ def ui(
 
 
 def _for_picked(load: Given, chosen: str) -> Given:
-    """The options for a model that was picked meanwhile; consent to run code was given for another one."""
-    return {**{name: value for name, value in load.items() if name != "remote_code"}, "model": chosen}
+    """The options for a model that was picked meanwhile."""
+    return {**_for_any(load), "model": chosen}
+
+
+def _for_any(load: Given) -> Given:
+    """The options that are not about one model; consent to run code was given for that one."""
+    return {name: value for name, value in load.items() if name not in ("model", "remote_code")}
+
+
+def _origins(
+    load: Given, engine: str | None, no_draft: bool | None, strict: bool | None
+) -> dict[str, tuple[object, str]]:
+    """Settings key -> value and option, of what was given."""
+    given: dict[str, tuple[object, str]] = {
+        option.key: (load[option.name], option.flag) for option in LOAD_OPTIONS if option.name in load
+    }
+    if engine is not None:
+        given["engine.url"] = engine, "--engine"
+    if no_draft is not None:
+        given["edit.draft"] = not no_draft, "--no-draft"
+    if strict is not None:
+        given["edit.strict"] = strict, "--strict"
+    return given
 
 
 def _plain(

@@ -4,10 +4,14 @@ Knows nothing of keys or terminals. Invariant: mending only brings source lines 
 the source nor the proposal has, and never decides to accept.
 """
 
-from app.editing.checks import CheckWarning
+from typing import TYPE_CHECKING
+
 from app.editing.diff import Hunk
 from app.editing.review import Review
 from app.editing.rework import without_changes_at, without_churn, without_removals
+
+if TYPE_CHECKING:  # what was found is all there is to know of the checks
+    from app.editing.checks import CheckWarning
 
 MENDABLE = {
     "lost_lines": "restore the lost lines",
@@ -18,17 +22,17 @@ MENDABLE = {
 """Code of a warning -> what mending it does."""
 
 
-def touched(review: Review, warning: CheckWarning) -> tuple[int, ...]:
+def touched(review: Review, warning: "CheckWarning") -> tuple[int, ...]:
     """Indices of the hunks that a warning is about; none when its lines are in no hunk any more."""
     return tuple(hunk.index for hunk in review.hunks if _is_about(warning, hunk))
 
 
-def held_hunks(review: Review, warnings: tuple[CheckWarning, ...]) -> frozenset[int]:
+def held_hunks(review: Review, warnings: "tuple[CheckWarning, ...]") -> frozenset[int]:
     """Indices of the hunks that have to be decided one by one, because a blocking check is about them."""
     return frozenset(index for warning in warnings if warning.blocking for index in touched(review, warning))
 
 
-def mend(review: Review, warning: CheckWarning) -> Review:
+def mend(review: Review, warning: "CheckWarning") -> Review:
     """The review without what the warning is about, as one step; the same where that cannot be mended.
 
     Lost lines come back beside what replaced them; for code that was left out, and for deletions, the whole change is
@@ -39,7 +43,7 @@ def mend(review: Review, warning: CheckWarning) -> Review:
     return review.reworked([_mended(review, hunk, warning) for hunk in review.hunks])
 
 
-def _mended(review: Review, hunk: Hunk, warning: CheckWarning) -> Hunk | None:
+def _mended(review: Review, hunk: Hunk, warning: "CheckWarning") -> Hunk | None:
     if warning.code not in MENDABLE or not _is_about(warning, hunk):
         return hunk
     if warning.code == "churn":
@@ -49,7 +53,7 @@ def _mended(review: Review, hunk: Hunk, warning: CheckWarning) -> Hunk | None:
     return without_changes_at(review.document, hunk, set(warning.lines))
 
 
-def _is_about(warning: CheckWarning, hunk: Hunk) -> bool:
+def _is_about(warning: "CheckWarning", hunk: Hunk) -> bool:
     if warning.in_source:
         return any(hunk.old_first < line <= hunk.old_end for line in warning.lines)
     return any(hunk.new_start <= line < hunk.new_start + hunk.new_lines for line in warning.lines)

@@ -5,17 +5,20 @@ order.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from app.editing.checks import CheckReport
 from app.editing.hidden import added_hidden
 from app.editing.mending import MENDABLE
 from app.editing.review import Review
 from app.editing.rows import HUNK, NOTE, Row
 
+if TYPE_CHECKING:  # what was found is all there is to know of the checks
+    from app.editing.checks import CheckReport
+
 MEND_KEY = "m"
 
 
-def notes_of(report: CheckReport) -> list[str]:
+def notes_of(report: "CheckReport") -> list[str]:
     """The report's sentences."""
     notes = [
         warning.message
@@ -26,7 +29,7 @@ def notes_of(report: CheckReport) -> list[str]:
     return [*notes, *blast_notes(report), *report.notes]
 
 
-def blast_notes(report: CheckReport) -> list[str]:
+def blast_notes(report: "CheckReport") -> list[str]:
     """How far the change reaches; nothing where it stays near, or where nobody can say."""
     if not report.blast_radius:
         return []
@@ -34,7 +37,7 @@ def blast_notes(report: CheckReport) -> list[str]:
     return [f"Blast radius: {lines} changed far from what the instruction names."]
 
 
-def note_rows(report: CheckReport | None) -> list[Row]:
+def note_rows(report: "CheckReport | None") -> list[Row]:
     """The report's sentences as rows; none without a report."""
     return [] if report is None else [Row(NOTE, note) for note in notes_of(report)]
 

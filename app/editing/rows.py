@@ -7,15 +7,18 @@ row, in order; what the reply has not reached is a row of kind `?`, never of kin
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from app.editing.diff import CONTEXT, Hunk
 from app.editing.document import Document
-from app.editing.live import LiveState
 from app.editing.review import Item, Review
 from app.editing.rework import change_positions
 from app.editing.symbols import Symbol, enclosing
 from app.editing.words import pair_lines
 from editor_engine.events import Span
+
+if TYPE_CHECKING:  # a review of a patch needs no prompt, and none of the checks
+    from app.editing.live import LiveState
 
 HUNK, FOLD, NOTE, SAID = "hunk", "fold", "note", "said"
 KEPT, REMOVED, ADDED, PENDING = " ", "-", "+", "?"
@@ -106,14 +109,13 @@ def hunk_rows(item: Item) -> Iterator[Row]:
         )
 
 
-def live_rows(review: Review, state: LiveState) -> list[Row]:
+def live_rows(review: Review, state: "LiveState") -> list[Row]:
     """The final hunks, and after them what the reply says now and what it has not reached."""
     document = review.document
     rows = review_rows(review, to_end=False)
     old_at = review.items[-1].hunk.old_end if review.items else 0
     new_at = old_at + sum(item.hunk.new_lines - item.hunk.old_lines for item in review.items)
-    tail = list(_tail(document, state, old_at, new_at))
-    return rows + _folded(tail) + _pending(document, state)
+    return [*rows, *_folded(document, _tail(document, state, old_at, new_at)), *_pending(document, state)]
 
 
 def added_origins(
@@ -130,7 +132,23 @@ def added_origins(
     }
 
 
-def _tail(document: Document, state: LiveState, old_at: int, new_at: int) -> Iterator[Row]:
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Lines of the source that the reply follows: rows are made of those that are shown, and of no others."""
+
+    old: int
+    """The first one, 0-based."""
+    new: int
+    """Where that is in the new file."""
+    count: int
+
+    def rows(self, document: Document, first: int, end: int) -> Iterator[Row]:
+        """Those from the `first` to the `end`."""
+        for at in range(first, end):
+            yield Row(KEPT, document.lines[self.old + at], old=self.old + at + 1, new=self.new + at + 1)
+
+
+def _tail(document: Document, state: "LiveState", old_at: int, new_at: int) -> Iterator[Row | _Run]:
     for match in [*((m.old, m.new, m.length) for m in state.matches), (state.reached, len(state.lines), 0)]:
         old_next, new_next, length = match
         if old_next + length < old_at or (length and old_next + length == old_at):
@@ -140,34 +158,36 @@ def _tail(document: Document, state: LiveState, old_at: int, new_at: int) -> Ite
         for new in range(new_at, new_next):
             yield Row(ADDED, state.lines[new], new=new + 1)
         start = max(old_at, old_next)
-        for old in range(start, old_next + length):
-            yield Row(KEPT, document.lines[old], old=old + 1, new=new_next + old - old_next + 1)
+        if start < old_next + length:
+            yield _Run(start, new_next + start - old_next, old_next + length - start)
         old_at, new_at = max(old_at, old_next + length), max(new_at, new_next + length)
 
 
-def _folded(rows: Sequence[Row]) -> list[Row]:
+def _folded(document: Document, tail: Iterator[Row | _Run]) -> Iterator[Row]:
     """Long runs of kept lines give way to a fold, but for those near a change and near the end."""
-    folded: list[Row] = []
-    run: list[Row] = []
+    run: _Run | None = None
     after_change = False
-    for row in [*rows, None]:
-        if row is not None and row.kind == KEPT:
-            run.append(row)
+    for piece in [*tail, None]:
+        if isinstance(piece, _Run):
+            # Nothing stands between them: one ends where the other begins.
+            run = piece if run is None else replace(run, count=run.count + piece.count)
             continue
-        head = CONTEXT if after_change else 0
-        tail = _NEAR_END if row is None else CONTEXT
-        if len(run) > head + tail + 1:
-            folded += [*run[:head], _fold_row(len(run) - head - tail, "unchanged"), *run[len(run) - tail :]]
-        else:
-            folded += run
-        run = []
-        if row is not None:
-            folded.append(row)
+        if run is not None:
+            head = CONTEXT if after_change else 0
+            near = _NEAR_END if piece is None else CONTEXT
+            if run.count > head + near + 1:
+                yield from run.rows(document, 0, head)
+                yield _fold_row(run.count - head - near, "unchanged")
+                yield from run.rows(document, run.count - near, run.count)
+            else:
+                yield from run.rows(document, 0, run.count)
+            run = None
+        if piece is not None:
+            yield piece
             after_change = True
-    return folded
 
 
-def _pending(document: Document, state: LiveState) -> list[Row]:
+def _pending(document: Document, state: "LiveState") -> list[Row]:
     shown = min(state.pending_end, state.reached + _NEAR_END)
     rows = [Row(PENDING, document.lines[at], old=at + 1) for at in range(state.reached, shown)]
     if state.pending_end > shown:

@@ -6,15 +6,18 @@ itself or what an earlier turn's accepted hunks make of it, and never changes af
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from app.editing.alignment import align
 from app.editing.diff import Change, Hunk, hunk_of, make_hunks
 from app.editing.document import Document, reparse
-from app.editing.pipeline import Proposal
 from app.editing.rebase import moved_hunks
 from app.editing.region import Region
 from app.editing.result import Result
 from app.editing.review import Decision, Item, Review
+
+if TYPE_CHECKING:  # a file is open before anything is asked of it
+    from app.editing.pipeline import Proposal
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Turn:
     """What the model was given."""
     based_on: int
     """Number of the turn whose result the base is; 0 for the file itself."""
-    proposal: Proposal | None = None
+    proposal: "Proposal | None" = None
     """None until there is one."""
     review: Review | None = None
     failure: str | None = None
@@ -66,7 +69,7 @@ class Turns:
         turn = Turn(len(self.turns) + 1, instruction, region, self.document_of(self.base), self.base)
         return replace(self, turns=(*self.turns, turn))
 
-    def proposed(self, proposal: Proposal) -> "Turns":
+    def proposed(self, proposal: "Proposal") -> "Turns":
         """The newest turn has its proposal, with nothing decided yet unless it was while it streamed."""
         review = self._newest().review or Review.start(proposal.plan.document, proposal.hunks)
         return self._with(replace(self._newest(), proposal=proposal, review=review))

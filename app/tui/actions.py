@@ -58,11 +58,11 @@ class Action:
     place: Place
     help: str
     """One sentence."""
-    footer: bool = False
-    """Shown in the footer where it is usable."""
+    footer: int = 0
+    """How soon it leaves a last line that is too narrow, 1 at the very last; 0 is never in it."""
 
 
-def _action(id: str, keys: str, label: str, group: Group, place: Place, help: str, footer: bool = False) -> Action:  # noqa: A002
+def _action(id: str, keys: str, label: str, group: Group, place: Place, help: str, footer: int = 0) -> Action:  # noqa: A002
     return Action(id, tuple(keys.split()), label, group, place, help, footer)
 
 
@@ -71,22 +71,22 @@ _APP, _WORK, _SOURCE, _SAY = Place.APP, Place.WORKSPACE, Place.SOURCE, Place.INS
 _DIFF, _REVIEW = Place.DIFF, Group.REVIEW
 
 ACTIONS: tuple[Action, ...] = (
-    _action("run_edit", "enter", "Run", _EDIT, _SAY, "Run the instruction on the file or the selection.", True),
+    _action("run_edit", "enter", "Run", _EDIT, _SAY, "Run the instruction on the file or the selection.", 1),
     _action("new_line", "ctrl+j shift+enter", "New line", _EDIT, _SAY, "Begin a new line of the instruction."),
     _action("recall_older", "ctrl+up", "Older", _EDIT, _SAY, "Take the instruction before this one."),
     _action("recall_newer", "ctrl+down", "Newer", _EDIT, _SAY, "Take the instruction after this one."),
     _action("edit_outside", "f4", "$EDITOR", _EDIT, _SAY, "Write the instruction in $VISUAL or $EDITOR."),
-    _action("cancel", "escape", "Cancel", _EDIT, _WORK, "Stop the model at once; else drop the selection.", True),
+    _action("cancel", "escape", "Cancel", _EDIT, _WORK, "Stop the model at once; else drop the selection.", 2),
     _action("retry", "f5", "Retry", _EDIT, _WORK, "Run the last instruction again on the same base."),
-    _action("next_pane", "f6", "Pane", _VIEW, _WORK, "Go to the next pane; on a narrow screen, show it.", True),
-    _action("apply_review", "ctrl+s", "Apply", Group.REVIEW, _WORK, "Write the accepted hunks into the file.", True),
+    _action("next_pane", "f6", "Pane", _VIEW, _WORK, "Go to the next pane; on a narrow screen, show it.", 2),
+    _action("apply_review", "ctrl+s", "Apply", Group.REVIEW, _WORK, "Write the accepted hunks into the file.", 1),
     _action("undo_apply", "f10", "Undo apply", Group.REVIEW, _WORK, "Take back the newest apply to this file."),
     _action("reload", "f8", "Reload", _FILE, _WORK, "Read the file again after it changed on disk."),
     _action("cursor_up", "up k", "Up", _MOVE, _SOURCE, "Go up a line."),
     _action("cursor_down", "down j", "Down", _MOVE, _SOURCE, "Go down a line."),
     _action("select_up", "shift+up K", "Select up", _EDIT, _SOURCE, "Grow or shrink the selection upwards."),
     _action("select_down", "shift+down J", "Select down", _EDIT, _SOURCE, "Grow or shrink the selection downwards."),
-    _action("select_symbol", "s", "Symbol", _EDIT, _SOURCE, "Select the function or class around the cursor.", True),
+    _action("select_symbol", "s", "Symbol", _EDIT, _SOURCE, "Select the function or class around the cursor.", 4),
     _action("select_none", "d", "No region", _EDIT, _SOURCE, "Drop the selection: the whole file may change."),
     _action("page_up", "pageup", "Page up", _MOVE, _SOURCE, "Go up a page."),
     _action("page_down", "pagedown", "Page down", _MOVE, _SOURCE, "Go down a page."),
@@ -105,12 +105,12 @@ ACTIONS: tuple[Action, ...] = (
     _action("diff_bottom", "end G", "Bottom", _MOVE, _DIFF, "Go to the end, and follow the reply while it comes."),
     _action("diff_left", "left", "Left", _MOVE, _DIFF, "Scroll to the left."),
     _action("diff_right", "right", "Right", _MOVE, _DIFF, "Scroll to the right."),
-    _action("accept", "y", "Accept", _REVIEW, _DIFF, "Accept the hunk and go to the next undecided one.", True),
-    _action("reject", "n", "Reject", _REVIEW, _DIFF, "Reject the hunk and go to the next undecided one.", True),
+    _action("accept", "y", "Accept", _REVIEW, _DIFF, "Accept the hunk and go to the next undecided one.", 1),
+    _action("reject", "n", "Reject", _REVIEW, _DIFF, "Reject the hunk and go to the next undecided one.", 1),
     _action("toggle_decision", "space", "Toggle", _REVIEW, _DIFF, "Accept or reject the hunk; with v, the line."),
-    _action("undo_decision", "u", "Undo", _REVIEW, _DIFF, "Take the last decision back.", True),
+    _action("undo_decision", "u", "Undo", _REVIEW, _DIFF, "Take the last decision back.", 4),
     _action("redo_decision", "ctrl+r", "Redo", _REVIEW, _DIFF, "Make the decision again that was taken back."),
-    _action("accept_rest", "a", "Accept all", _REVIEW, _DIFF, "Accept every hunk that is undecided.", True),
+    _action("accept_rest", "a", "Accept all", _REVIEW, _DIFF, "Accept every hunk that is undecided.", 5),
     _action("reject_rest", "d", "Reject all", _REVIEW, _DIFF, "Reject every hunk that is undecided."),
     _action("split_hunk", "s", "Split", _REVIEW, _DIFF, "Split the hunk into its changes."),
     _action("pick_lines", "v", "Lines", _REVIEW, _DIFF, "Choose single lines of the hunk with space."),
@@ -130,16 +130,16 @@ ACTIONS: tuple[Action, ...] = (
     _action("export_patch", "x", "Export", _FILE, _DIFF, "Write what is not rejected to a patch file."),
     _action("copy_patch", "o", "Copy", _FILE, _DIFF, "Copy what is not rejected as a patch."),
     _action("undo_last_apply", "U", "Undo apply", _REVIEW, _DIFF, "Take back the newest apply to this file."),
-    _action("open_file", "ctrl+o", "Open", _FILE, _APP, "Choose a file: recent ones first, or by a few letters.", True),
+    _action("open_file", "ctrl+o", "Open", _FILE, _APP, "Choose a file: recent ones first, or by a few letters.", 7),
     _action("models", "f2", "Models", _FILE, _APP, "Choose, fetch and verify models."),
     _action("settings", "f3", "Settings", _FILE, _APP, "See every setting and where it comes from; edit the file."),
     _action("turns", "f7", "Turns", _EDIT, _APP, "List the turns; choose what the next instruction works on."),
     _action("recipes", "f9", "Recipes", _EDIT, _APP, "Take a saved instruction, or save this one."),
     _action("left", "f11", "Left over", _FILE, _APP, "Offer what was left undecided at an earlier end."),
     _action("watches", "ctrl+g", "Watches", _FILE, _APP, "See watches and what they propose; start, stop, review."),
-    _action("palette", "ctrl+p", "Palette", _FILE, _APP, "Find an action by a few letters and run it.", True),
-    _action("help", "f1 question_mark", "Help", _FILE, _APP, "Show every key, those that work here first.", True),
-    _action("quit", "ctrl+q", "Quit", _FILE, _APP, "Leave; what is undecided is kept for the next start.", True),
+    _action("palette", "ctrl+p", "Palette", _FILE, _APP, "Find an action by a few letters and run it.", 6),
+    _action("help", "f1 question_mark", "Help", _FILE, _APP, "Show every key, those that work here first.", 1),
+    _action("quit", "ctrl+q", "Quit", _FILE, _APP, "Leave; what is undecided is kept for the next start.", 3),
 )
 
 
@@ -155,7 +155,7 @@ def bindings(place: Place) -> list[Binding]:
             key,
             action.id,
             action.label,
-            show=action.footer,
+            show=action.footer > 0,
             priority=place in (Place.APP, Place.WORKSPACE) and _never_typed(key),
             id=action.id,
             tooltip=action.help,

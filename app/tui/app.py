@@ -4,6 +4,8 @@ Knows no edit. Invariant: a fault of ours ends in a dialog with a report, not in
 whatever happens.
 """
 
+import asyncio
+import importlib
 import sys
 import time
 import traceback
@@ -25,8 +27,10 @@ from app.tui.messages import EngineNote
 from app.tui.screen_actions import ScreenActions
 from app.tui.screens.file_screen import LOOK_AGAIN_S
 from app.tui.screens.workspace import WorkspaceScreen
-from app.tui.widgets.crash_dialog import CrashDialog
 from app.tui.widgets.diff_view import DiffView
+
+SOON = ("app.tui.edit_run", "app.tui.watch_worker", "app.editing.resume")
+"""Imported on a thread once the file is on the screen: 100 ms that neither the first picture nor a key waits for."""
 
 Connect = Callable[[str | None], EngineClient]
 """A client for a model (catalogue id or path); None takes the one of the settings. Cheap: it loads when first used."""
@@ -46,6 +50,12 @@ class UiOptions:
     """Name of a theme."""
     watch_options: Callable[[str | None], tuple[str, ...]] = lambda model: ()
     """Options of the command line for a watch with this model; None is that of the start."""
+    load_options: tuple[str, ...] = ()
+    """Options of the command line for every load, whichever model is picked."""
+    given: Mapping[str, tuple[object, str]] = field(default_factory=dict)
+    """Settings key to value and option, of what the command line said."""
+    on_picture: Callable[[], object] = lambda: None
+    """Called once, when the file is on the screen."""
 
 
 class RedraftApp(ScreenActions):
@@ -62,7 +72,7 @@ class RedraftApp(ScreenActions):
     ]
 
     def __init__(self, options: UiOptions, connect: Connect, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
+        super().__init__(options.theme)
         self.options = options
         self.connect = connect
         self._clock = clock
@@ -78,11 +88,19 @@ class RedraftApp(ScreenActions):
             self.set_interval(LOOK_AGAIN_S, self.leave_without_terminal)
         self.set_interval(LOOK_AGAIN_S, self.look_at_watches)
         self.set_keymap(self.keys)
-        self.theme = self.options.theme
         self.push_screen(self.workspace)
+
+    def workspace_is_there(self) -> None:
+        """The workspace calls it before it is painted: the first picture has the file."""
         if self.options.file is not None:
-            self.call_after_refresh(self.open_path, self.options.file)
-        self.call_after_refresh(self.offer_left, self.options.file)
+            self.open_path(self.options.file)
+        self.workspace.call_after_refresh(self._go_on_after_picture)
+
+    def _go_on_after_picture(self) -> None:
+        """What could wait until the file is on the screen."""
+        self.options.on_picture()
+        self.run_worker(asyncio.to_thread(_import_soon), group="soon", exit_on_error=False)
+        self.offer_left(self.options.file)
 
     def leave_without_terminal(self) -> None:
         """End when the terminal is gone: nobody sees or steers what goes on here."""
@@ -97,8 +115,8 @@ class RedraftApp(ScreenActions):
             self.tell(str(error), "error")
         else:
             if self.workspace.may_change_file():
-                remember_file(path)
                 self.workspace.open(document)
+                self.call_after_refresh(remember_file, path)
 
     def use_model(self, model: str | None) -> None:
         """Let go of the engine and reach another."""
@@ -107,8 +125,14 @@ class RedraftApp(ScreenActions):
         self.run_worker(old.close(), group="closing", exit_on_error=False)
         self.workspace.engine_replaced()
 
+    def load_options(self) -> tuple[str, ...]:
+        return self.options.load_options
+
     def watch_options(self) -> tuple[str, ...]:
         return self.options.watch_options(self._model)
+
+    def given(self) -> Mapping[str, tuple[object, str]]:
+        return self.options.given
 
     def engine_note(self, sentence: str) -> None:
         """What the engine says beside its answers. Safe from any thread."""
@@ -136,8 +160,15 @@ class RedraftApp(ScreenActions):
             said, written = f"{type(error).__name__}: {error}", write_report(report)
             if not self.workspace.query(DiffView):
                 return  # the screen is being taken down under a run: the report is all that can be left
+            from app.tui.widgets.crash_dialog import CrashDialog
+
             self.push_screen(CrashDialog(said, report, written, self.copy))
             self.workspace.run_broke(str(error))
+
+
+def _import_soon() -> None:
+    for name in SOON:
+        importlib.import_module(name)
 
 
 def _has_terminal() -> bool:

@@ -20,7 +20,7 @@ from app.editing.rows import ADDED, FOLD, HUNK, NOTE, PENDING, REMOVED, SAID, Ro
 from app.editing.words import word_marks
 from app.terminal_text import visible
 from app.tui.cells import shown_line
-from app.tui.diff_layout import LINES, Layout
+from app.tui.diff_layout import LINES, Entry, Layout
 from app.tui.highlighting import Highlighter
 from app.tui.line_strips import line_strip
 from app.tui.provenance import provenance_glyph, provenance_style
@@ -39,6 +39,8 @@ _MOST_PLACES = 200
 class Looks:
     """The styles of the widget."""
 
+    ground: Style
+    """What lines stand on."""
     added: Style
     removed: Style
     added_word: Style
@@ -74,7 +76,8 @@ class Painter:
     """Lines are being chosen one by one."""
     digits: int = 1
     strips: dict[object, Strip] = field(default_factory=dict)
-    """Drawn lines that may be used again, kept from one painter to the next as long as the text's colours hold."""
+    """Drawn lines, and the screen lines made of them, by all that they depend on but the text's colours: kept from one
+    painter to the next, as long as those hold. A reply's update looks at every line of the pane, and changes few."""
 
     @property
     def gutter(self) -> int:
@@ -89,6 +92,31 @@ class Painter:
     def line(self, layout: Layout, entry: int, part: int, *, width: int, left: int, at_cursor: bool) -> Strip:
         """The `part`-th screen line of an entry, `left` cells scrolled off, `width` cells wide."""
         place = layout.entries[entry]
+        rows = (self._key(layout, place.left, part), self._key(layout, place.right, part))
+        look = (self.provenance, self.words, self.find, self.digits, self.theme.name)
+        key = (rows, place.whole, width, left, at_cursor, look)
+        strip = self.strips.get(key)
+        if strip is None:
+            strip = self._line(layout, place, part, width=width, left=left, at_cursor=at_cursor)
+            strip = self._kept(key, strip.apply_style(self.looks.ground))
+        return strip
+
+    def _key(self, layout: Layout, number: int | None, part: int) -> object:
+        """What the look of a row's screen line depends on, besides the look of them all."""
+        if number is None:
+            return None
+        row = layout.rows[number]
+        said = self.heading(row) if row.kind == HUNK else self._mark(row)
+        piece = layout.piece(number, part) if layout.wraps(number) else None
+        return row, said, part, piece, tuple(self._spans(row)) if self.provenance else ()
+
+    def _kept(self, key: object, strip: Strip) -> Strip:
+        if len(self.strips) >= _MOST_STRIPS:
+            self.strips.clear()
+        self.strips[key] = strip
+        return strip
+
+    def _line(self, layout: Layout, place: Entry, part: int, *, width: int, left: int, at_cursor: bool) -> Strip:
         if place.whole:
             assert place.left is not None
             row = layout.rows[place.left]
@@ -196,15 +224,10 @@ class Painter:
         return strip.crop(left, max(left, strip.cell_length))
 
     def _strip(self, row: Row) -> Strip:
-        key = (row, self.provenance, self.words, self.find, self.theme.name)
+        spans = tuple(self._spans(row)) if self.provenance else ()
+        key = (row, spans, self.words, self.find, self.theme.name)
         strip = self.strips.get(key)
-        if strip is None:
-            if len(self.strips) >= _MOST_STRIPS:
-                self.strips.clear()
-            strip = self._drawn(row)
-            if row.kind != ADDED or not self.live_origins:  # where a reply still comes, a line may yet grow
-                self.strips[key] = strip
-        return strip
+        return self._kept(key, self._drawn(row)) if strip is None else strip
 
     def _drawn(self, row: Row) -> Strip:
         text, looks = row.text, self.looks

@@ -1,43 +1,29 @@
-"""Runs edits on the engine and tells the workspace what happens, at most some fifteen times a second.
+"""Has the engine: loads it, lets it read, and gives it to one run after the other.
 
-The edit itself is `app.editing.pipeline`; widgets never touch the engine. Invariant: one call at a time has the engine,
-the newest; what it interrupts has stopped before it begins.
+A run is `app.tui.edit_run`, imported by the first: 60 ms that the first picture need not wait for. Widgets never touch
+the engine. Invariant: one call at a time has the engine, the newest; what it interrupts has stopped before it begins.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from app.editing.again import continue_plan, redo_order
-from app.editing.diff import Hunk
-from app.editing.document import Document
-from app.editing.figures import FigureKeeper
-from app.editing.pipeline import EditOrder, EditPlan, Proposal, Replied, live_diff, plan_edit, run_edit
-from app.editing.warm import warm_request
 from app.engine_client import EngineClient
 from app.errors import AppError
-from app.rates import last_rates, remember_rates
-from app.tui.messages import (
-    Counted,
-    EditFailed,
-    EditPlanned,
-    EditProgress,
-    EditProposed,
-    EngineFailed,
-    EngineReady,
-    Warmed,
-)
-from editor_engine.events import EngineEvent, Finished, Prefill, Stats
+from app.rates import last_rates
+from app.tui.messages import Counted, EngineFailed, EngineReady, Warmed
+from editor_engine.events import Prefill
 from editor_engine.requests import CancelFlag
 
-UPDATE_S = 1 / 15
-"""Least time between two updates: more is not seen, and costs the keyboard."""
-SLOWEST_UPDATE_S = 0.5
-"""Most time between two, on a machine that is too busy for more."""
-_LATE = 4
-"""An update that came late waited for the processor, as keys do: the next one waits so many times longer still."""
+if TYPE_CHECKING:
+    from app.editing.diff import Hunk
+    from app.editing.document import Document
+    from app.editing.pipeline import EditOrder, EditPlan
+    from app.tui.edit_run import Planning
+
 CLOSING_S = 1.0
 """What a run may take to stop before its engine is let go under it."""
 
@@ -66,14 +52,16 @@ class EditWorker:
         else:
             self._post(EngineReady(engine, last_rates(engine)))
 
-    async def warm(self, document: Document) -> None:
+    async def warm(self, document: "Document") -> None:
         """Count the file's tokens and read it, so that the first token follows the instruction at once."""
         cancel = self._begin()
-        request = warm_request(document)
         try:
             async with self._turn:
                 if cancel.is_set():
                     return
+                from app.editing.warm import warm_request  # by now the engine is loaded, and the file on the screen
+
+                request = warm_request(document)
                 counts = await self._client.count(request)
                 self._post(Counted(document, counts.prompt, counts.source, counts.estimated))
                 engine = await self._client.describe()
@@ -90,46 +78,28 @@ class EditWorker:
         except AppError as error:
             self._post(EngineFailed(error))
 
-    async def edit(self, document: Document, order: EditOrder) -> None:
+    async def edit(self, document: "Document", order: "EditOrder") -> None:
         """One edit, from the order to a proposal or a sentence."""
-        await self._run(lambda: plan_edit(document, order, self._client))
+        from app.tui.edit_run import edit_of
 
-    async def go_on(self, plan: EditPlan, text: str) -> None:
+        await self._run(edit_of(document, order))
+
+    async def go_on(self, plan: "EditPlan", text: str) -> None:
         """Go on with a reply that ended too early; `text` is all it said."""
-        await self._run(lambda: continue_plan(plan, text, self._client))
+        from app.tui.edit_run import going_on
 
-    async def redo(self, plan: EditPlan, hunk: Hunk, note: str) -> None:
+        await self._run(going_on(plan, text))
+
+    async def redo(self, plan: "EditPlan", hunk: "Hunk", note: str) -> None:
         """Do one hunk of what the plan led to anew, as the note says."""
+        from app.tui.edit_run import doing_anew
 
-        async def planned() -> EditPlan:
-            return await plan_edit(plan.document, redo_order(plan, hunk, note), self._client)
+        await self._run(doing_anew(plan, hunk, note))
 
-        await self._run(planned)
+    async def _run(self, planning: "Planning") -> None:
+        from app.tui.edit_run import run
 
-    async def _run(self, make_plan: Callable[[], Awaitable[EditPlan]]) -> None:
-        cancel = self._begin()
-        stats: Stats | None = None
-        updates = _Updates(self._post, self._clock)
-        try:
-            async with self._turn:
-                plan = await make_plan()
-                rates, live = last_rates(plan.engine), live_diff(plan)
-                self._post(EditPlanned(plan, live, None if rates is None else rates.seconds(plan.budget)))
-                async with aclosing(run_edit(plan, self._client, cancel, live)) as events:
-                    async for event in events:
-                        if isinstance(event, Replied):
-                            updates.flush()
-                            remember_rates(plan.engine, event.stats)
-                        elif isinstance(event, Proposal):
-                            self._post(EditProposed(event))
-                        elif isinstance(event, EngineEvent):
-                            stats = event.stats if isinstance(event, Finished) else stats
-                            updates.take(event)
-        except AppError as error:
-            updates.flush()
-            self._post(EditFailed(error, stats))
-        finally:
-            updates.close()
+        await run(planning, self._client, self._begin(), self._turn, self._post, self._clock)
 
     async def close(self) -> None:
         """Stop what runs and let the engine go, also when it does not stop."""
@@ -144,38 +114,3 @@ class EditWorker:
         self._cancel.set()
         self._cancel = CancelFlag()
         return self._cancel
-
-
-class _Updates:
-    """Gathers events and posts them together: the sooner, the less the loop that keys wait in has to do besides."""
-
-    def __init__(self, post: Callable[[Message], object], clock: Callable[[], float]) -> None:
-        self._post = post
-        self._clock = clock
-        self._keeper = FigureKeeper(clock)
-        self._between = UPDATE_S
-        self._posted = clock() - UPDATE_S
-        self._due = clock()
-        self._later: asyncio.TimerHandle | None = None
-
-    def take(self, event: EngineEvent) -> None:
-        self._keeper.take(event)
-        if self._later is None:
-            now = self._clock()
-            self._due = max(now, self._posted + self._between)
-            self._later = asyncio.get_running_loop().call_later(self._due - now, self._on_time)
-
-    def _on_time(self) -> None:
-        late = self._clock() - self._due
-        self._between = min(max(UPDATE_S, _LATE * late), SLOWEST_UPDATE_S)
-        self.flush()
-
-    def flush(self) -> None:
-        self.close()
-        self._posted = self._clock()
-        self._post(EditProgress(self._keeper.figures(), self._keeper.lines()))
-
-    def close(self) -> None:
-        if self._later is not None:
-            self._later.cancel()
-            self._later = None

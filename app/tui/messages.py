@@ -5,24 +5,26 @@ Knows what is said, not who listens. Invariant: a message is a value; whoever ha
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from app.editing.diff import Hunk
-from app.editing.document import Document
-from app.editing.figures import LineAcceptance, RunFigures
-from app.editing.live import LiveDiff
-from app.editing.pipeline import EditPlan, Proposal
-from app.editing.region import Region
-from app.editing.review import Review
-from app.engine_client import EngineDescription
-from app.errors import AppError
-from app.model_jobs import PullProgress
-from app.model_rows import ModelRow
-from app.rates import Rates
-from app.watch_board import Board
-from app.watch_jobs import Said
-from editor_engine.events import Stats
+if TYPE_CHECKING:  # what messages carry is half the program, 50 ms of imports that the first picture can do without
+    from app.editing.diff import Hunk
+    from app.editing.document import Document
+    from app.editing.figures import LineAcceptance, RunFigures
+    from app.editing.live import LiveDiff
+    from app.editing.pipeline import EditPlan, Proposal
+    from app.editing.region import Region
+    from app.editing.review import Review
+    from app.engine_client import EngineDescription
+    from app.errors import AppError
+    from app.model_jobs import PullProgress
+    from app.model_rows import ModelRow
+    from app.rates import Rates
+    from app.watch_board import Board
+    from app.watch_jobs import Said
+    from editor_engine.events import Stats
 
 # --- from the worker that has the engine ------------------------------------------------------------------------------
 
@@ -31,8 +33,8 @@ from editor_engine.events import Stats
 class EngineReady(Message):
     """The engine is loaded or reached."""
 
-    engine: EngineDescription
-    rates: Rates | None
+    engine: "EngineDescription"
+    rates: "Rates | None"
     """How fast it was here the last time."""
 
 
@@ -40,7 +42,7 @@ class EngineReady(Message):
 class EngineFailed(Message):
     """The engine could not be loaded or reached, or it died; the program stays."""
 
-    error: AppError
+    error: "AppError"
 
 
 @dataclass
@@ -54,7 +56,7 @@ class EngineNote(Message):
 class Warmed(Message):
     """Progress of reading a file before anything is asked."""
 
-    document: Document
+    document: "Document"
     done: int
     total: int
     finished: bool
@@ -64,7 +66,7 @@ class Warmed(Message):
 class Counted(Message):
     """Tokens of a file's prompt without an instruction."""
 
-    document: Document
+    document: "Document"
     prompt: int
     source: int
     estimated: bool
@@ -74,8 +76,8 @@ class Counted(Message):
 class EditPlanned(Message):
     """The instruction is accepted; the model starts reading."""
 
-    plan: EditPlan
-    live: LiveDiff
+    plan: "EditPlan"
+    live: "LiveDiff"
     """Kept up to date by the run."""
     expected_s: float | None
 
@@ -84,23 +86,23 @@ class EditPlanned(Message):
 class EditProgress(Message):
     """What happened since the last one, coalesced."""
 
-    figures: RunFigures
-    lines: Mapping[int, LineAcceptance]
+    figures: "RunFigures"
+    lines: "Mapping[int, LineAcceptance]"
 
 
 @dataclass
 class EditProposed(Message):
     """The reply is whole and became a proposal."""
 
-    proposal: Proposal
+    proposal: "Proposal"
 
 
 @dataclass
 class EditFailed(Message):
     """The run ended without a proposal: an error, a refused reply, no change, or a cancel."""
 
-    error: AppError
-    stats: Stats | None
+    error: "AppError"
+    stats: "Stats | None"
     """None where the engine had not finished."""
 
 
@@ -132,14 +134,14 @@ class InstructionChanged(Message):
 class RegionChanged(Message):
     """Which lines may change; None for all."""
 
-    region: Region | None
+    region: "Region | None"
 
 
 @dataclass
 class ReviewChanged(Message):
     """A decision was made, taken back, or changed."""
 
-    review: Review
+    review: "Review"
 
 
 @dataclass
@@ -148,7 +150,7 @@ class RedoHunk(Message):
 
     index: int
     """1-based, in the review."""
-    hunk: Hunk
+    hunk: "Hunk"
     note: str
     """What to do otherwise."""
 
@@ -165,7 +167,7 @@ class ContinueReply(Message):
 class FileChanged(Message):
     """The file on disk is not what was read."""
 
-    newer: Document | None
+    newer: "Document | None"
     """As it is now; None when it is gone or cannot be read."""
     sentence: str
 
@@ -177,8 +179,8 @@ class FileChanged(Message):
 class ModelsListed(Message):
     """What models there are."""
 
-    rows: tuple[ModelRow, ...]
-    error: AppError | None
+    rows: "tuple[ModelRow, ...]"
+    error: "AppError | None"
     """Why there are none to show."""
 
 
@@ -187,7 +189,7 @@ class PullMoved(Message):
     """A pull has got further."""
 
     model_id: str
-    progress: PullProgress
+    progress: "PullProgress"
 
 
 @dataclass
@@ -213,8 +215,8 @@ class WatchMark(Message):
 class WatchesSeen(Message):
     """The watches that run and the proposals that wait."""
 
-    board: Board | None
-    error: AppError | None
+    board: "Board | None"
+    error: "AppError | None"
     """Why there is nothing to show."""
 
 
@@ -222,4 +224,4 @@ class WatchesSeen(Message):
 class WatchSaid(Message):
     """The watch that was started here has something to say, last how it ended."""
 
-    said: Said
+    said: "Said"

@@ -38,13 +38,11 @@ class ReviewApp(Shell):
         keys: Mapping[str, str],
         theme: str = "redraft-dark",
     ) -> None:
-        super().__init__()
+        super().__init__(theme)
         self.keys = keymap(keys)
-        self._look = theme
         self.review_screen = ReviewScreen(files, store)
 
     def on_mount(self) -> None:
-        self.theme = self._look
         self.set_keymap(self.keys)
         self.push_screen(self.review_screen)
 
@@ -53,12 +51,10 @@ class ReviewApp(Shell):
 
     async def action_quit(self) -> None:
         """Leave; ask first where decisions would have to be made again, and take a second ctrl+q for the answer."""
-        decided = self.review_screen.decided
-        if not decided or isinstance(self.screen, Question):
+        if not self.review_screen.decided or isinstance(self.screen, Question):
             self.exit()
             return
-        hunks = f"{decided} hunk{'s' * (decided != 1)}"
-        sentence = f"{hunks} decided and not applied; ctrl+s applies. Quit, and leave everything undecided?"
+        sentence = f"{self.review_screen.what_is_lost()} Quit, and leave everything undecided?"
         self.push_screen(Question(sentence, "Quit", "Stay"), self._leave)
 
     def _leave(self, agreed: bool | None) -> None:

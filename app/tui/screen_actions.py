@@ -1,11 +1,14 @@
 """What the keys that work anywhere do: the screens around the workspace, and what follows from their answers.
 
-The half of the app that knows screens; `app.tui.app` is the half that knows the engine. Invariant: no screen is opened
+The half of the app that knows screens; `app.tui.app` is the half that knows the engine. A screen and what works for it
+are imported when it is opened: together 100 ms that the first picture need not wait for. Invariant: no screen is opened
 over another one, and leaving one by escape changes nothing.
 """
 
 import asyncio
 import os
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,40 +17,29 @@ from textual.app import SuspendNotSupported
 from textual.message import Message
 from textual.screen import ModalScreen
 
-from app.editing.export import export_patch
-from app.editing.resume import resumed_turns, standing
 from app.editing.review import Decision
 from app.editing.session_store import LeftSession, SessionKeeper, left_sessions
 from app.errors import AppError, UsageError
-from app.external_editor import edit_file
 from app.paths import shown
-from app.recipes import Recipe, load_recipes, save_recipe
 from app.settings import load_settings
 from app.tui.actions import Action, Place, keymap
-from app.tui.help_text import help_sections
 from app.tui.look import choose_look
 from app.tui.messages import ModelJobDone, WatchesSeen, WatchMark, WatchSaid
-from app.tui.model_worker import ModelWorker
-from app.tui.palette import palette_rows
-from app.tui.screens.choice import ChoiceScreen
-from app.tui.screens.help import HelpScreen
-from app.tui.screens.model_picker import ModelPicker, UseModel
-from app.tui.screens.question import Ask
-from app.tui.screens.quit_dialog import Leaving, QuitDialog
-from app.tui.screens.recipe_picker import RecipePicker
-from app.tui.screens.resume_offer import Offer, ResumeOffer, Resuming
-from app.tui.screens.review import ReviewScreen
-from app.tui.screens.settings import SettingsScreen
-from app.tui.screens.turns import Chosen, TurnChoice, TurnsScreen
-from app.tui.screens.watches import WatchesScreen
 from app.tui.shell import Shell
-from app.tui.watch_worker import WatchWorker
 from app.tui.widgets.diff_view import DiffView
 from app.tui.widgets.instruction_box import InstructionBox
 from app.tui.widgets.source_view import SourceView
 
 if TYPE_CHECKING:
+    from app.recipes import Recipe
+    from app.tui.model_worker import ModelWorker
+    from app.tui.screens.model_picker import UseModel
+    from app.tui.screens.quit_dialog import Leaving
+    from app.tui.screens.resume_offer import Resuming
+    from app.tui.screens.review import ReviewScreen
+    from app.tui.screens.turns import TurnChoice
     from app.tui.screens.workspace import WorkspaceScreen
+    from app.tui.watch_worker import WatchWorker
 
 _ALONE = {"left", "open_file", "models", "settings", "turns", "recipes", "watches", "palette", "help"}
 """Actions that open a screen, which they do not do over another one."""
@@ -58,14 +50,28 @@ class ScreenActions(Shell):
 
     workspace: "WorkspaceScreen"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.models = ModelWorker(self._model_said)
-        self.watches = WatchWorker(self._watch_said)
+    @cached_property
+    def models(self) -> "ModelWorker":
+        """What fetches and verifies models."""
+        from app.tui.model_worker import ModelWorker
+
+        return ModelWorker(self._model_said, self.load_options())
+
+    @cached_property
+    def watches(self) -> "WatchWorker":
+        """What knows of watches."""
+        from app.tui.watch_worker import WatchWorker
+
+        return WatchWorker(self._watch_said)
+
+    @property
+    def _reviewing(self) -> bool:
+        """A review of proposals is open: the only screen that is neither the workspace nor a dialog."""
+        return self.screen is not self.workspace and not isinstance(self.screen, ModalScreen)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Screens are not piled up."""
-        if isinstance(self.screen, ReviewScreen):
+        if self._reviewing:
             return action not in _ALONE or action == "help"
         return not (action in _ALONE and isinstance(self.screen, ModalScreen))
 
@@ -73,7 +79,7 @@ class ScreenActions(Shell):
 
     def _place(self) -> Place:
         """Where the user is."""
-        if isinstance(self.screen, ReviewScreen):
+        if self._reviewing:
             return Place.DIFF
         focused = self.workspace.focused
         for kind, place in ((SourceView, Place.SOURCE), (InstructionBox, Place.INSTRUCTION), (DiffView, Place.DIFF)):
@@ -82,9 +88,15 @@ class ScreenActions(Shell):
         return Place.WORKSPACE
 
     def action_help(self) -> None:
+        from app.tui.help_text import help_sections
+        from app.tui.screens.help import HelpScreen
+
         self.push_screen(HelpScreen(help_sections(self._place(), self.keys)))
 
     def action_palette(self) -> None:
+        from app.tui.palette import palette_rows
+        from app.tui.screens.choice import ChoiceScreen
+
         place = self._place()
         rows = ChoiceScreen[Action]("What to do", lambda query: palette_rows(query, place, self.keys))
         self.push_screen(rows, self._run_chosen)
@@ -103,7 +115,6 @@ class ScreenActions(Shell):
         raise NotImplementedError
 
     def action_open_file(self) -> None:
-        # Deferred: the patterns of git cost 40 ms, which the first look at a file must not pay.
         from app.tui.screens.file_picker import FilePicker
 
         if self.workspace.at_work:
@@ -120,9 +131,13 @@ class ScreenActions(Shell):
         if turns is None or not turns.turns:
             self.tell("There is no turn yet.", "warning")
         else:
+            from app.tui.screens.turns import TurnsScreen
+
             self.push_screen(TurnsScreen(turns), self._turn_chosen)
 
-    def _turn_chosen(self, choice: TurnChoice | None) -> None:
+    def _turn_chosen(self, choice: "TurnChoice | None") -> None:
+        from app.tui.screens.turns import Chosen
+
         turns = self.workspace.turns
         if choice is None or turns is None:
             return
@@ -134,6 +149,9 @@ class ScreenActions(Shell):
             self.workspace.run_edit(turn.instruction, turn.region)
 
     def action_recipes(self) -> None:
+        from app.recipes import load_recipes
+        from app.tui.screens.recipe_picker import RecipePicker
+
         try:
             recipes = load_recipes()
         except AppError as error:
@@ -142,18 +160,22 @@ class ScreenActions(Shell):
             typed = self.workspace.query_one(InstructionBox).text.strip()
             self.push_screen(RecipePicker(recipes, typed), self._recipe_chosen)
 
-    def _recipe_chosen(self, recipe: Recipe | None) -> None:
+    def _recipe_chosen(self, recipe: "Recipe | None") -> None:
         if recipe is None:
             return
         if recipe.name:
             self.workspace.query_one(InstructionBox).put(recipe.instruction)
             self.workspace.show_pane("instruction")
         else:
+            from app.tui.screens.question import Ask
+
             self.push_screen(Ask("Name of the recipe"), lambda name: self._save_recipe(name, recipe.instruction))
 
     def _save_recipe(self, name: str | None, instruction: str) -> None:
         if name is None:
             return
+        from app.recipes import save_recipe
+
         try:
             save_recipe(name, instruction)
         except AppError as error:
@@ -163,15 +185,21 @@ class ScreenActions(Shell):
 
     # --- models -------------------------------------------------------------------------------------------------------
 
+    def load_options(self) -> tuple[str, ...]:
+        """Options of the command line for every load, whichever model is picked; the app knows them."""
+        raise NotImplementedError
+
     def use_model(self, model: str | None) -> None:
         """Edit with another model from now on; the app does it."""
         raise NotImplementedError
 
     def action_models(self) -> None:
+        from app.tui.screens.model_picker import ModelPicker
+
         engine = self.workspace.status.engine
         self.push_screen(ModelPicker(self.models, None if engine is None else engine.model_id), self._model_chosen)
 
-    def _model_chosen(self, choice: UseModel | None) -> None:
+    def _model_chosen(self, choice: "UseModel | None") -> None:
         if choice is None:
             return
         if self.workspace.at_work:
@@ -181,6 +209,8 @@ class ScreenActions(Shell):
 
     def _model_said(self, message: Message) -> None:
         """To the picker where it is open; how a job ended is said anywhere."""
+        from app.tui.screens.model_picker import ModelPicker
+
         if isinstance(self.screen, ModelPicker):
             self.screen.post_message(message)
         elif isinstance(message, ModelJobDone):
@@ -193,18 +223,27 @@ class ScreenActions(Shell):
         raise NotImplementedError
 
     def action_watches(self) -> None:
+        from app.tui.screens.watches import WatchesScreen
+
         self.push_screen(WatchesScreen(self.watches, self.watch_options()))
 
     def look_at_watches(self) -> None:
         """See what watches do, and what waits."""
-        whole = isinstance(self.screen, WatchesScreen)
+        whole = self._watches_are_open()
         self.run_worker(self.watches.look(whole=whole), group="watches", exit_on_error=False)
+
+    def _watches_are_open(self) -> bool:
+        if not isinstance(self.screen, ModalScreen):
+            return False
+        from app.tui.screens.watches import WatchesScreen
+
+        return isinstance(self.screen, WatchesScreen)
 
     def _watch_said(self, message: Message) -> None:
         """To the list where it is open; a sentence is said anywhere."""
         if isinstance(message, WatchMark):
             self.workspace.show_status(watch=message.mark)
-        elif isinstance(self.screen, WatchesScreen):
+        elif self._watches_are_open():
             self.screen.post_message(message)
         elif isinstance(message, WatchSaid):
             self.tell(message.said.sentence, "error" if message.said.failed else "information")
@@ -214,9 +253,17 @@ class ScreenActions(Shell):
     # --- settings -----------------------------------------------------------------------------------------------------
 
     def action_settings(self) -> None:
-        self.push_screen(SettingsScreen(self._edit_file, self.copy, self.settings_changed))
+        from app.tui.screens.settings import SettingsScreen
+
+        self.push_screen(SettingsScreen(self._edit_file, self.copy, self.settings_changed, self.given()))
+
+    def given(self) -> Mapping[str, tuple[object, str]]:
+        """Settings key -> value and option, of what the command line said; the app knows them."""
+        raise NotImplementedError
 
     def _edit_file(self, path: Path) -> None:
+        from app.external_editor import edit_file
+
         try:
             with self.suspend():
                 edit_file(path)
@@ -234,17 +281,42 @@ class ScreenActions(Shell):
     # --- the end ------------------------------------------------------------------------------------------------------
 
     async def action_quit(self) -> None:
+        """Leave; ask first where something would be lost or is to be kept. The same key again is a yes."""
+        from app.tui.screens.question import Question
+        from app.tui.screens.quit_dialog import Leaving, QuitDialog
+
+        reviewed = self._decided_review()
+        if isinstance(self.screen, QuitDialog):
+            self.screen.action_choose(Leaving.KEEP.value)
+        elif reviewed is None or isinstance(self.screen, Question):
+            await self._leave_workspace(True)
+        else:
+            sentence = f"{reviewed.what_is_lost()} Quit, and leave the proposals undecided?"
+            self.push_screen(Question(sentence, "Quit", "Stay"), self._leave_workspace)
+
+    def _decided_review(self) -> "ReviewScreen | None":
+        """The review of proposals that is open, if decisions would have to be made again."""
+        from app.tui.screens.review import ReviewScreen
+
+        open_now = (screen for screen in self.screen_stack if isinstance(screen, ReviewScreen))
+        return next((screen for screen in open_now if screen.decided), None)
+
+    async def _leave_workspace(self, agreed: bool | None) -> None:
+        from app.tui.screens.quit_dialog import Leaving, QuitDialog
+
         turns = self.workspace.turns
         turn = None if turns is None else turns.last
-        if isinstance(self.screen, QuitDialog):  # the same key again: yes
-            self.screen.action_choose(Leaving.KEEP.value)
-        elif turns is None or turn is None or turn.review is None or not turns.is_open:
+        if not agreed:
+            return
+        if turns is None or turn is None or turn.review is None or not turns.is_open:
             await self._leave(Leaving.KEEP)
         else:
             accepted = 0 if turn.applied else turn.review.decisions.count(Decision.ACCEPTED)
             self.push_screen(QuitDialog(turn.review.undecided, accepted), self._leave)
 
-    async def _leave(self, leaving: Leaving | None) -> None:
+    async def _leave(self, leaving: "Leaving | None") -> None:
+        from app.tui.screens.quit_dialog import Leaving
+
         if leaving is Leaving.DISCARD:
             self.workspace.discard()
         if leaving in (Leaving.KEEP, Leaving.DISCARD):
@@ -264,6 +336,9 @@ class ScreenActions(Shell):
             for note in found.notes or (("Nothing was left undecided.",) if asked else ()):
                 self.tell(note, "warning")
             return
+        from app.editing.resume import standing
+        from app.tui.screens.resume_offer import Offer, ResumeOffer
+
         offers = [Offer(left, (await asyncio.to_thread(standing, left.session))[1]) for left in wanted]
         busy = bool(self.workspace.query_one(InstructionBox).text) or isinstance(self.screen, ModalScreen)
         if busy and not asked:
@@ -287,7 +362,11 @@ class ScreenActions(Shell):
             except AppError as error:
                 self.tell(str(error), "error")
 
-    def _resume(self, what: Resuming, left: LeftSession) -> None:
+    def _resume(self, what: "Resuming", left: LeftSession) -> None:
+        from app.editing.export import export_patch
+        from app.editing.resume import resumed_turns
+        from app.tui.screens.resume_offer import Resuming
+
         if what is Resuming.GO_ON and not self.workspace.may_change_file():
             return
         keeper = SessionKeeper(left.id)

@@ -23,10 +23,14 @@ class Shell(App[None]):
     KEPT: ClassVar[str] = ""
     """What to say of the user's work when a fault ends the program."""
 
-    def __init__(self) -> None:
+    def __init__(self, theme: str) -> None:
+        """`theme`: a name, taken before any style sheet is parsed; a change parses all of them again, 20 ms."""
         super().__init__()
-        for theme in THEMES:
-            self.register_theme(theme)
+        for own in THEMES:
+            self.register_theme(own)
+        self.set_reactive(Shell.theme, theme)
+        self._refresh_truecolor_filter(self.ansi_theme)
+        self.stylesheet.set_variables(self.get_css_variables())
         self.keys: dict[str, str] = {}
         """The user's own keys: action id to keys."""
         self._hint = ""

@@ -40,12 +40,12 @@ class Session:
 
     async def settle(self) -> None:
         """Let everything that was begun come to its end."""
-        try:
-            await self.app.workers.wait_for_complete()
-        except WorkerFailed:
-            pass  # the app says so on the screen, which is for the test to look at
-        await self.pilot.pause()
-        await self.pilot.pause()
+        for _ in range(2):  # some work begins only when the screen has been painted
+            try:
+                await self.app.workers.wait_for_complete()
+            except WorkerFailed:
+                pass  # the app says so on the screen, which is for the test to look at
+            await self.pilot.pause()
 
     async def until(self, seen: Callable[[], bool]) -> None:
         """Let the UI go on until something is seen; a thing that never comes is a failure."""

@@ -1,7 +1,8 @@
 """The file half of the workspace: what is open, what was asked and decided, the file on disk, apply and undo.
 
-Knows no engine. Invariant: what was decided is in `turns` and, while anything is undecided, on disk; the file is
-written by `app.editing.apply` alone, after the user asked for it.
+Knows no engine. What keeps, applies and takes back is imported when there is something to keep, apply or take back:
+50 ms that the first picture need not wait for. Invariant: what was decided is in `turns` and, while anything is
+undecided, on disk; the file is written by `app.editing.apply` alone, after the user asked for it.
 """
 
 import asyncio
@@ -13,23 +14,19 @@ from textual import on
 from textual.content import Content
 from textual.screen import Screen
 
-from app.editing.apply import Receipt, apply_hunks
 from app.editing.document import Document, open_document, require_replaceable
-from app.editing.history import undo_edit
-from app.editing.journal import Journal
 from app.editing.reread import look_again
-from app.editing.resume import saved_session
 from app.editing.session_store import SessionKeeper
 from app.editing.turns import Turns
 from app.errors import AppError, FileHardLinkedError
 from app.paths import journal_dir, shown
 from app.tui.messages import FileChanged, ReviewChanged
-from app.tui.screens.question import Question
 from app.tui.widgets.banner import Banner
 from app.tui.widgets.diff_view import DiffView
 from app.tui.widgets.source_view import SourceView
 
 if TYPE_CHECKING:
+    from app.editing.apply import Receipt
     from app.tui.app import RedraftApp
 
 LOOK_AGAIN_S = 2.0
@@ -49,6 +46,7 @@ class FileScreen(Screen[None]):
         self._keeper = SessionKeeper()
         self._applied: list[tuple[str, Turns]] = []
         self._seen_on_disk = ""
+        self._is_unkept = False
 
     @property
     def ui(self) -> "RedraftApp":
@@ -72,6 +70,7 @@ class FileScreen(Screen[None]):
 
     def open(self, document: Document) -> None:
         """Show a file, with nothing asked of it yet."""
+        self._keep_what_is_new()
         self._keeper.close()
         self._keeper = SessionKeeper()
         self._applied = []
@@ -82,6 +81,7 @@ class FileScreen(Screen[None]):
 
     def resume(self, turns: Turns, keeper: SessionKeeper) -> None:
         """Go on where a session was left."""
+        self._keep_what_is_new()
         self._keeper.close()
         self._keeper = keeper
         self._applied = []
@@ -123,24 +123,41 @@ class FileScreen(Screen[None]):
         else:
             self.query_one(Banner).say("")
 
+    def keep_soon(self) -> None:
+        """Keep what is new once the screen shows it: a key waits for no disk."""
+        self._is_unkept = True
+        self.call_after_refresh(self._keep_what_is_new)
+
+    def _keep_what_is_new(self) -> None:
+        if self._is_unkept:
+            self.keep()
+
     def keep(self) -> None:
-        """Keep what is undecided on disk, or nothing when all is decided."""
+        """Keep what is undecided on disk, or nothing when all is decided.
+
+        What was kept before stays while a reply comes: there is no going on with a part of one.
+        """
+        self._is_unkept = False
         try:
-            if self.turns is not None and self.turns.is_open:
-                self._keeper.save(saved_session(self.turns))
-            else:
+            if self.turns is None or self.turns.last is None or not self.turns.is_open:
                 self._keeper.forget()
+            elif self.turns.last.proposal is not None:
+                from app.editing.resume import saved_session
+
+                self._keeper.save(saved_session(self.turns))
         except AppError as error:
             self.tell(str(error), "error")
 
     def discard(self) -> None:
         """Forget what is undecided: the user does not want it at the next start."""
+        self._is_unkept = False
         try:
             self._keeper.forget()
         except AppError as error:
             self.tell(str(error), "error")
 
     def on_unmount(self) -> None:
+        self._keep_what_is_new()
         self._keeper.close()
 
     # --- the file on disk ---------------------------------------------------------------------------------------------
@@ -207,6 +224,9 @@ class FileScreen(Screen[None]):
             return
         if not self.may_change_file():
             return
+        from app.editing.apply import apply_hunks
+        from app.editing.journal import Journal
+
         try:
             hunks = turns.to_apply()
             receipt = await asyncio.to_thread(
@@ -236,6 +256,8 @@ class FileScreen(Screen[None]):
         """Everything is decided: whatever comes next, it is an instruction."""
 
     def _ask_to_break_links(self, error: FileHardLinkedError) -> None:
+        from app.tui.screens.question import Question
+
         def answered(broken: bool | None) -> None:
             if broken:
                 self.run_worker(self._apply(break_links=True), exit_on_error=False)
@@ -245,6 +267,9 @@ class FileScreen(Screen[None]):
     async def action_undo_apply(self) -> None:
         if self.turns is None or not self.may_change_file():
             return
+        from app.editing.history import undo_edit
+        from app.editing.journal import Journal
+
         document = self.turns.document
         try:
             step = await asyncio.to_thread(undo_edit, document.name, Journal(journal_dir()))
@@ -274,7 +299,7 @@ def _short(name: str) -> str:
     return said if len(said) <= _LONGEST_TITLE else f"…{said[-_LONGEST_TITLE:]}"
 
 
-def receipt_sentence(receipt: Receipt, left: int) -> str:
+def receipt_sentence(receipt: "Receipt", left: int) -> str:
     """What was written, proved and left out."""
     outside = "every other byte is as it was" if receipt.outside_identical else "OTHER BYTES CHANGED AS WELL"
     rebased = " The file had changed meanwhile; the hunks were carried over." if receipt.rebased else ""

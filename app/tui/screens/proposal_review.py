@@ -22,8 +22,7 @@ class ProposalReview(ReviewScreen):
         if not self.decided:
             self.dismiss()
             return
-        hunks = f"{self.decided} hunk{'s' * (self.decided != 1)}"
-        sentence = f"{hunks} decided and not applied; ctrl+s applies. Leave, and keep the proposals undecided?"
+        sentence = f"{self.what_is_lost()} Leave, and keep the proposals undecided?"
         self.app.push_screen(Question(sentence), self._leave)
 
     def _leave(self, agreed: bool | None) -> None:

@@ -14,7 +14,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.widgets import Footer, OptionList
+from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from app.editing.apply import Receipt
@@ -29,6 +29,7 @@ from app.tui.actions import Place, bindings
 from app.tui.messages import ReviewChanged
 from app.tui.shell import Shell
 from app.tui.widgets.diff_view import DiffView
+from app.tui.widgets.key_bar import KeyBar
 
 _HERE = {"apply_review", "undo_apply", "next_pane"}
 """Actions of the workspace that this screen has, too."""
@@ -61,11 +62,15 @@ class ReviewScreen(Screen[None]):
         """How many hunks are decided and not applied: leaving loses that."""
         return sum(len(review.items) - review.undecided for review in self._reviews if review is not None)
 
+    def what_is_lost(self) -> str:
+        """What to say before it is left."""
+        return f"{self.decided} hunk{'s' * (self.decided != 1)} decided and not applied; ctrl+s applies."
+
     def compose(self) -> ComposeResult:
         with Horizontal(id="panes"):
             yield OptionList(id="files")
             yield DiffView(id="diff")
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         files = self.query_one(OptionList)

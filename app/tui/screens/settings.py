@@ -4,8 +4,9 @@ Shows `app.settings`; the file is changed in the user's editor alone. Invariant:
 with what to mend, and the settings in force stay.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 
 from rich.text import Text
@@ -36,13 +37,18 @@ class SettingsScreen(ModalScreen[None]):
     ]
 
     def __init__(
-        self, edit: Callable[[Path], None], copy: Callable[[str], object], changed: Callable[[], object]
+        self,
+        edit: Callable[[Path], None],
+        copy: Callable[[str], object],
+        changed: Callable[[], object],
+        given: Mapping[str, tuple[object, str]] = MappingProxyType({}),
     ) -> None:
         """`edit` lets the user edit a file, `copy` puts text on the clipboard, `changed` makes new settings count.
 
-        `edit` and `changed` raise AppErrors.
+        `given`: key -> value and option, of what the command line said. `edit` and `changed` raise AppErrors.
         """
         super().__init__()
+        self._given = given
         self._edit = edit
         self._copy = copy
         self._changed = changed
@@ -67,8 +73,9 @@ class SettingsScreen(ModalScreen[None]):
         file = settings_file()
         try:
             for setting in explain_settings():
-                origin = "settings.toml" if setting.origin == str(file) else setting.origin
-                value = "-" if setting.value is None else str(setting.value)
+                value, origin = self._given.get(setting.key, (setting.value, setting.origin))
+                origin = "settings.toml" if origin == str(file) else origin
+                value = "-" if value is None else str(value)
                 variable = f"; {setting.variable} wins over the file" if setting.variable else ""
                 self._row(file, [setting.key, value, origin], f"{setting.key}: {setting.wanted}{variable}.")
         except AppError as error:

@@ -1,24 +1,20 @@
 """The one screen of an edit: source, diff, instruction, status; passes messages between what each of them knows.
 
 Knows which message leads to which call. The edit is `app.editing`, the engine `edit_worker`, the file `file_screen`.
-Invariant: one run at a time, and whatever ends it, the screen is ready for the next.
+What only a run needs is imported by the first. Invariant: one run at a time, and whatever ends it, the screen is ready
+for the next.
 """
 
 from collections.abc import Coroutine
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.widgets import Footer
 
-from app.editing.live import LiveDiff
-from app.editing.pipeline import EditOrder, EditPlan
 from app.editing.region import Region
-from app.editing.warm import estimate
-from app.rates import Rates
 from app.recall import load_recall, remember_instruction
 from app.tui import messages as say
 from app.tui.actions import Place, bindings
@@ -27,8 +23,14 @@ from app.tui.screens.file_screen import LOOK_AGAIN_S, FileScreen
 from app.tui.widgets.banner import Banner
 from app.tui.widgets.diff_view import DiffView
 from app.tui.widgets.instruction_box import InstructionBox
+from app.tui.widgets.key_bar import KeyBar
 from app.tui.widgets.source_view import SourceView
 from app.tui.widgets.status_line import Status, StatusLine
+
+if TYPE_CHECKING:
+    from app.editing.live import LiveDiff
+    from app.editing.pipeline import EditPlan
+    from app.rates import Rates
 
 _PANES = ("source", "diff", "instruction")
 
@@ -63,7 +65,7 @@ class WorkspaceScreen(FileScreen):
             yield DiffView(id="diff")
         yield InstructionBox(id="instruction")
         yield StatusLine(id="status")
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(DiffView).border_title = "Diff"
@@ -72,6 +74,7 @@ class WorkspaceScreen(FileScreen):
         self.show_turn()
         self.set_interval(LOOK_AGAIN_S, self.look_again)
         self.engine_replaced()
+        self.ui.workspace_is_there()
 
     def show_status(self, **changes: object) -> None:
         """Change what the status line says."""
@@ -121,6 +124,8 @@ class WorkspaceScreen(FileScreen):
         source = self.query_one(SourceView)
         if source.document is None or self._counted is None or self.at_work:
             return
+        from app.editing.warm import estimate
+
         region = source.selected_lines
         budget = estimate(source.document, self._counted, self.query_one(InstructionBox).text, region, self._warmed)
         where = "file" if region is None else f"lines {region.first}-{region.last}"
@@ -155,6 +160,8 @@ class WorkspaceScreen(FileScreen):
         elif not instruction.strip():
             self.tell("The instruction is empty; say what to change.", "warning")
         else:
+            from app.editing.pipeline import EditOrder
+
             region = self._take_accepted(region)
             self.turns = self.turns.begin(instruction, region)
             base = self.turns.turns[-1].base
@@ -229,7 +236,7 @@ class WorkspaceScreen(FileScreen):
         source = self.query_one(SourceView)
         source.show_acceptance(source.acceptance, None)
         self.show_status(state=self._idle_state(), forecast="")
-        self.keep()
+        self.keep_soon()
         if self._counted is None:  # the base or the engine changed meanwhile
             self._warm()
 
@@ -339,4 +346,4 @@ class WorkspaceScreen(FileScreen):
         self.turns = self.turns.decided(message.review)
         count = len(message.review.hunks)
         self.show_status(decided=(count - message.review.undecided, count))
-        self.keep()
+        self.keep_soon()

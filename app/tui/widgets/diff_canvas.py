@@ -57,7 +57,7 @@ class DiffCanvas(ChangedLines, can_focus=True):
         self._layout = Layout((), split=False, wrap_at=None)
         self._painter: Painter | None = None
         self._strips: dict[object, Strip] = {}
-        self._styles: tuple[Style, Looks] | None = None
+        self._styles: Looks | None = None
 
     # --- what is drawn ------------------------------------------------------------------------------------------------
 
@@ -66,15 +66,20 @@ class DiffCanvas(ChangedLines, can_focus=True):
         """What is shown, from top to bottom."""
         return self._rows
 
-    def show_rows(self, rows: list[Row], *, keep: bool = True) -> None:
-        """Show other rows; the cursor stays on its line when `keep`, else it goes to the top."""
-        before = self.row if keep else None
+    def show_rows(self, rows: list[Row], *, keep: bool = True, follow: bool = False) -> None:
+        """Show other rows. The cursor goes to the end (`follow`), stays on its line (`keep`), or goes to the top."""
+        before = self.row if keep and not follow else None
         self._rows = rows
         self._lay_out()
-        self.cursor = 0 if before is None else self._again(before)
-        self._redraw()
+        if follow:
+            self.cursor = max(0, len(self._layout.entries) - 1)
+            # Forced: before it is laid out for the first time the pane has no scrollbar yet, and would not scroll.
+            self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True, force=True)
+        else:
+            self.cursor = 0 if before is None else self._again(before)
         if not keep:
             self.scroll_to(0, 0, animate=False, immediate=True)
+        self._redraw()
 
     def look_changed(self) -> None:
         """A switch was turned: lay out and draw again."""
@@ -132,7 +137,7 @@ class DiffCanvas(ChangedLines, can_focus=True):
         last = max((max(row.old or 0, row.new or 0) for row in self._rows), default=0)
         old, new = self.highlighters
         self._painter = Painter(
-            looks=self._looks()[1],
+            looks=self._looks(),
             theme=self.app.current_theme,
             review=self.review,
             old=old,
@@ -148,15 +153,16 @@ class DiffCanvas(ChangedLines, can_focus=True):
         )
         return self._painter
 
-    def _looks(self) -> tuple[Style, Looks]:
-        """The ground that lines stand on, and the styles; they walk up the whole tree: not for every update."""
+    def _looks(self) -> Looks:
+        """The styles; they walk up the whole tree: not for every update."""
 
         def style(name: str) -> Style:
             return self.get_component_rich_style(f"diff--{name}")
 
         if self._styles is not None:
             return self._styles
-        looks = Looks(
+        self._styles = Looks(
+            ground=self.rich_style,
             added=style("added"),
             removed=style("removed"),
             added_word=style("added-word"),
@@ -169,20 +175,17 @@ class DiffCanvas(ChangedLines, can_focus=True):
             cursor=style("cursor"),
             hidden=style("hidden"),
         )
-        self._styles = self.rich_style, looks
         return self._styles
 
     def _redraw(self) -> None:
         self.refresh_changed()
 
     def line_at(self, number: int, left: int, width: int) -> Strip:
-        style = self._looks()[0]
         if self._painter is None or number >= self._layout.height:
-            return Strip.blank(width, style)
+            return Strip.blank(width, self._looks().ground)
         entry, part = self._layout.at(number)
         at_cursor = entry == self.cursor and self.has_focus
-        strip = self._painter.line(self._layout, entry, part, width=width, left=left, at_cursor=at_cursor)
-        return strip.apply_style(style)
+        return self._painter.line(self._layout, entry, part, width=width, left=left, at_cursor=at_cursor)
 
     def notify_style_update(self) -> None:
         """The theme changed."""

@@ -1,6 +1,7 @@
 """The right pane: the reply as it comes, then the review, hunk by hunk and line by line.
 
 Knows which key makes which step of `app.editing.review`; what follows from a decision is for who hears ReviewChanged.
+What needs the whole edit or another screen is imported where it is used: 50 ms that the first picture need not have.
 Invariant: nothing that is decided here is written here; while a reply is not whole, its review cannot be applied.
 """
 
@@ -10,14 +11,10 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 
-from app.editing.again import redone
-from app.editing.checks import CheckReport, CheckWarning
 from app.editing.diff import Hunk
 from app.editing.document import Document
 from app.editing.language import Language, detect_language
-from app.editing.live import LiveDiff
 from app.editing.mending import MENDABLE, held_hunks, mend, touched
-from app.editing.pipeline import EditPlan, Proposal, check_review
 from app.editing.review import Decision, Review
 from app.editing.review_notes import note_rows, with_hidden
 from app.editing.rework import changed_positions, new_side
@@ -27,12 +24,13 @@ from app.errors import AppError
 from app.tui.actions import Place, bindings
 from app.tui.highlighting import Highlighter
 from app.tui.messages import ContinueReply, RedoHunk, ReviewChanged
-from app.tui.screens.hunk_editor import HunkEditor, can_edit_in_place
-from app.tui.screens.question import Ask
 from app.tui.widgets.diff_exports import DiffExports
 from editor_engine.events import Span
 
 if TYPE_CHECKING:
+    from app.editing.checks import CheckReport, CheckWarning
+    from app.editing.live import LiveDiff
+    from app.editing.pipeline import EditPlan, Proposal
     from app.tui.screens.file_screen import FileScreen
 
 _TRY = "To get one, say it more precisely, select the lines in the source, or choose a larger model (f2)."
@@ -68,7 +66,7 @@ class DiffView(DiffExports):
         self._sentence = sentence
         self._refill(keep=False)
 
-    def show_live(self, plan: EditPlan, live: LiveDiff) -> None:
+    def show_live(self, plan: "EditPlan", live: "LiveDiff") -> None:
         """A run begins, or goes on."""
         before = self.review if self._live is not None and self._plan is not None else None
         self._forget()
@@ -85,13 +83,9 @@ class DiffView(DiffExports):
         if self._live is None or self.review is None:
             return
         self._take_hunks()
-        self._refill()
-        if self._following:
-            # Forced: before the next layout the pane has no scrollbar yet, and would not scroll.
-            self.scroll_end(animate=False, immediate=True, x_axis=False, force=True)
-            self.cursor = max(0, len(self.rows) - 1)
+        self._refill(follow=self._following)
 
-    def show_proposal(self, proposal: Proposal) -> None:
+    def show_proposal(self, proposal: "Proposal") -> None:
         """The reply is whole."""
         live, review = self._live, self.review
         if live is None or review is None or review.document.data != proposal.plan.document.data:
@@ -104,7 +98,7 @@ class DiffView(DiffExports):
         self._go_to_undecided(1)
         self.post_message(ReviewChanged(self.reviewed))
 
-    def show_review(self, review: Review, proposal: Proposal) -> None:
+    def show_review(self, review: Review, proposal: "Proposal") -> None:
         """A review that was begun already."""
         self._forget()
         self._plan, self._report = proposal.plan, proposal.report
@@ -120,8 +114,10 @@ class DiffView(DiffExports):
         self._refill(keep=False)
         self._go_to_undecided(1)
 
-    def hunk_redone(self, index: int, proposal: Proposal) -> None:
+    def hunk_redone(self, index: int, proposal: "Proposal") -> None:
         """A hunk was done anew."""
+        from app.editing.again import redone
+
         self._step(lambda review: redone(review, index, proposal), stay=index)
 
     def stop(self, sentence: str) -> None:
@@ -145,7 +141,7 @@ class DiffView(DiffExports):
         self._symbols = find_symbols(document.lines, language) or ()
         self.recolour(Highlighter(document.lines, language), None)
 
-    def _refill(self, *, keep: bool = True) -> None:
+    def _refill(self, *, keep: bool = True, follow: bool = False) -> None:
         """Make the rows anew from what is known."""
         rows = [Row(NOTE if self._live is not None else SAID, self._sentence)] if self._sentence else []
         rows += [Row(NOTE, said) for said in self._sentences]
@@ -161,7 +157,8 @@ class DiffView(DiffExports):
                 self._coloured = review.hunks
                 assert self._language is not None
                 self.recolour(self.highlighters[0], Highlighter(review.all_lines(), self._language))
-        self.show_rows(rows if review is None else with_symbols(rows, review, self._symbols), keep=keep)
+        rows = rows if review is None else with_symbols(rows, review, self._symbols)
+        self.show_rows(rows, keep=keep, follow=follow)
         self._summarise()
 
     def _summarise(self) -> None:
@@ -217,6 +214,8 @@ class DiffView(DiffExports):
         if self._plan is None or self._live is not None:
             return
         if not after.undecided or not before.undecided or after.hunks != before.hunks:
+            from app.editing.pipeline import check_review
+
             self._report = check_review(self._plan, after)
 
     def _decide(self, decision: Decision) -> None:
@@ -287,7 +286,7 @@ class DiffView(DiffExports):
             self.hint("The hunk is one change; v chooses single lines.")
 
     @property
-    def _warnings(self) -> tuple[CheckWarning, ...]:
+    def _warnings(self) -> "tuple[CheckWarning, ...]":
         return () if self._report is None else self._report.warnings
 
     def action_mend(self) -> None:
@@ -308,6 +307,8 @@ class DiffView(DiffExports):
     def action_edit_hunk(self) -> None:
         if not self.ready():
             return
+        from app.tui.screens.hunk_editor import HunkEditor, can_edit_in_place
+
         index = self.current_hunk()
         lines = new_side(self.reviewed.item(index).hunk)
         if not can_edit_in_place(lines):
@@ -334,6 +335,8 @@ class DiffView(DiffExports):
         if self._live is not None or self._plan is None:
             self.hint("A hunk can be done anew when the reply is whole.")
             return
+        from app.tui.screens.question import Ask
+
         index = self.current_hunk()
         hunk = self.reviewed.item(index).hunk
         note = Ask(f"What should the model do otherwise in hunk {index}?")

@@ -4,6 +4,7 @@ Draws the lines that are seen and no others. Knows nothing of edits. Invariant: 
 shows is never a source of bytes.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -78,9 +79,9 @@ class SourceView(ChangedLines, can_focus=True):
 
     def show(self, document: Document, *, keep_place: bool = False) -> None:
         """Show a document, from its top or from where the one before was."""
+        is_first = self._document is None
         self._document = document
         self._language = detect_language(document.name, document.lines[0])
-        self._highlighter = Highlighter(document.lines, self._language)
         self._symbols = None
         self._strips.clear()
         self._drawn.clear()
@@ -91,8 +92,31 @@ class SourceView(ChangedLines, can_focus=True):
         self._resize(max(len(line) for line in document.lines))
         if not keep_place:
             self.scroll_to(0, 0, animate=False)
+        if is_first:
+            self.call_after_refresh(self._colour, document)
+        else:
+            self._highlighter = Highlighter(document.lines, self._language)
         self.post_message(RegionChanged(None))
         self.refresh()
+
+    def _colour(self, document: Document) -> None:
+        """Let the first picture have its colours: a grammar takes 60 ms to load, on a thread, so that no key waits."""
+
+        def begun(language: Language) -> Highlighter:
+            highlighter = Highlighter(document.lines, language)
+            highlighter.spans(0)
+            return highlighter
+
+        async def colour() -> None:
+            if self._language is not None and self._document is document:
+                found = await asyncio.to_thread(begun, self._language)
+                if self._document is document:
+                    self._highlighter = found
+                    self._strips.clear()
+                    self._drawn.clear()
+                    self.refresh_changed()
+
+        self.app.run_worker(colour(), group="colours", exit_on_error=False)
 
     def show_acceptance(self, lines: Mapping[int, LineAcceptance], reading: int | None) -> None:
         """How drafting goes, by 1-based line; `reading` is the line that the reply has reached."""
@@ -100,8 +124,14 @@ class SourceView(ChangedLines, can_focus=True):
             return
         self.acceptance, self._reading = lines, reading
         if reading is not None and self._following:
-            self.scroll_to(y=reading - 1 - self.size.height // 2, animate=False)
+            self._keep_in_sight(reading - 1)
         self.refresh_changed()
+
+    def _keep_in_sight(self, line: int) -> None:
+        """Scroll by half a page when a line nears the edge: to scroll at each would paint the whole pane every time."""
+        height, top = self.size.height, round(self.scroll_y)
+        if not top + height // 4 <= line < top + height - height // 4:
+            self.scroll_to(y=line - height // 4, animate=False, immediate=True)
 
     def follow(self) -> None:
         """Keep the line that the reply has reached in sight, until the user looks elsewhere."""
@@ -185,8 +215,8 @@ class SourceView(ChangedLines, can_focus=True):
     def _strip(self, number: int) -> Strip:
         strip = self._strips.get(number)
         if strip is None:
-            assert self._document is not None and self._highlighter is not None
-            spans = self._highlighter.spans(number)
+            assert self._document is not None
+            spans = () if self._highlighter is None else self._highlighter.spans(number)
             strip = line_strip(self._document.lines[number], spans, self.app.current_theme)
             if len(self._strips) >= _MOST_STRIPS:
                 self._strips.clear()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from app.editing.diff import changes_of, group_changes, make_hunks
 from app.editing.document import Document, open_bytes
 from app.editing.language import TEXT, detect_language
-from app.editing.live import LiveDiff
+from app.editing.live import LiveDiff, LiveState
 from app.editing.prompt import build_prompt
 from app.editing.region import Region
 from app.editing.result import make_result
@@ -75,6 +75,59 @@ def shapes(live: LiveDiff) -> list[str]:
     document = open_bytes("".join(f"{line}\n" for line in LINES).encode(), "x")
     rows = live_rows(Review.start(document, live.hunks), live.state())
     return [row.kind + row.text if row.kind in (FOLD, ADDED, REMOVED) else row.kind for row in rows]
+
+
+def folded_row_by_row(rows: list[Row]) -> list[Row]:
+    """The slow twin: every kept line is a row at first, and gives way to a fold then."""
+    folded: list[Row] = []
+    run: list[Row] = []
+    after_change = False
+    for row in [*rows, None]:
+        if row is not None and row.kind == KEPT:
+            run.append(row)
+            continue
+        head, tail = 3 if after_change else 0, 6 if row is None else 3
+        if len(run) > head + tail + 1:
+            hidden_lines = len(run) - head - tail
+            fold = Row(FOLD, f"{hidden_lines} line{'s' * (hidden_lines != 1)} unchanged")
+            folded += [*run[:head], fold, *run[len(run) - tail :]]
+        else:
+            folded += run
+        run = []
+        if row is not None:
+            folded.append(row)
+            after_change = True
+    return folded
+
+
+def rows_line_by_line(document: Document, state: LiveState) -> list[Row]:
+    """The slow twin: what a reply without a final hunk says so far, every line of it."""
+    rows: list[Row] = []
+    old = new = 0
+    matched = {(match.old + at, match.new + at) for match in state.matches for at in range(match.length)}
+    while old < state.reached or new < len(state.lines):
+        if (old, new) in matched:
+            rows.append(Row(KEPT, document.lines[old], old=old + 1, new=new + 1))
+            old, new = old + 1, new + 1
+        elif old < state.reached and not any(left == old for left, _ in matched):
+            rows.append(Row(REMOVED, document.lines[old], old=old + 1))
+            old += 1
+        else:
+            rows.append(Row(ADDED, state.lines[new], new=new + 1))
+            new += 1
+    return rows
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(data=st.data(), document=long_documents())
+def test_rows_of_shown_lines_alone_are_those_of_all_lines_folded(data: st.DataObject, document: Document) -> None:
+    live = LiveDiff(document, build_prompt(document.lines, "Do.", TEXT))
+    lines = data.draw(long_rewrites(document.lines))
+    lines = lines[: data.draw(st.integers(0, len(lines)))]
+    live.feed(Text("".join(f"{line}\n" for line in lines), ()))
+    state, nothing_final = live.state(), Review.start(document)
+    rows = [row for row in live_rows(nothing_final, state) if row.kind != PENDING and "not reached" not in row.text]
+    assert rows == folded_row_by_row(rows_line_by_line(document, state))
 
 
 def test_lines_not_reached_are_pending_and_not_removed() -> None:

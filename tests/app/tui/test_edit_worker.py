@@ -10,7 +10,8 @@ from textual.message import Message
 from app.editing.document import open_bytes
 from app.editing.pipeline import EditOrder
 from app.errors import EngineUnreachableError, InterruptedByUserError, UnchangedError, UsageError
-from app.tui.edit_worker import SLOWEST_UPDATE_S, UPDATE_S, EditWorker, _Updates
+from app.tui.edit_run import SLOWEST_UPDATE_S, UPDATE_S, _Updates
+from app.tui.edit_worker import EditWorker
 from app.tui.messages import (
     Counted,
     EditFailed,

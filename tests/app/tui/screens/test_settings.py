@@ -42,6 +42,21 @@ def test_values_and_where_they_come_from(monkeypatch: pytest.MonkeyPatch) -> Non
     assert run_screen(screen(), steps, WIDE) == [None]
 
 
+def test_what_the_command_line_said_comes_from_its_option() -> None:
+    write_private(settings_file(), b"threads = 3\nmodel = 'smollm2'\n")
+    given = {"model": ("qwen2.5-coder-1.5b", "--model"), "edit.draft": (False, "--no-draft")}
+    shown = SettingsScreen(no_edit, lambda text: None, lambda: None, given)
+
+    async def steps(play: Play) -> None:
+        lines = {line.split()[1]: line for line in play.text().splitlines() if len(line.split()) > 3}
+        assert "qwen2.5-coder-1.5b" in lines["model"] and "--model" in lines["model"]
+        assert "False" in lines["edit.draft"] and "--no-draft" in lines["edit.draft"]
+        assert "settings.toml" in lines["threads"]
+        await play.press("escape")
+
+    run_screen(shown, steps, WIDE)
+
+
 def test_a_wrong_file_is_said_and_can_still_be_edited() -> None:
     write_private(settings_file(), b"thread = 3\n")
     changed: list[Settings] = []
@@ -55,7 +70,7 @@ def test_a_wrong_file_is_said_and_can_still_be_edited() -> None:
         assert "unknown key" not in play.text() and "count at once" in play.text()
 
     run_screen(screen(mend, changed=changed), steps, WIDE)
-    assert [settings.threads for settings in changed] == [3]
+    assert [settings.load.threads for settings in changed] == [3]
 
 
 def test_what_is_made_wrong_does_not_count() -> None:

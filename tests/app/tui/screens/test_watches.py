@@ -251,6 +251,23 @@ def test_decisions_are_not_lost_without_a_word(file: Path, watches: Watches) -> 
     assert file.read_text() == SOURCE and store().count() == 1
 
 
+@pytest.mark.parametrize("answer", ["y", "ctrl+q"])
+def test_quitting_loses_no_decision_about_proposals_without_a_word(file: Path, watches: Watches, answer: str) -> None:
+    proposed(file)
+
+    async def steps(session: Session) -> None:
+        await open_first(session)
+        await session.press("y", "ctrl+q")
+        assert "1 hunk decided and not applied" in note(session) and "Quit" in session.shown()
+        await session.press("escape")
+        assert isinstance(session.app.screen, ProposalReview) and session.app.screen.decided == 1
+        await session.press("ctrl+q", answer)
+        assert session.client.closed
+
+    drive(client(), steps, file=file)
+    assert file.read_text() == SOURCE and store().count() == 1
+
+
 def test_all_are_reviewed_together_and_one_can_be_let_go(file: Path, watches: Watches) -> None:
     other = file.parent / "other.py"
     other.write_text(SOURCE)

@@ -1,7 +1,5 @@
 """Panes that paint only what changed show what they would show painted from scratch."""
 
-import asyncio
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from random import Random
 
@@ -11,29 +9,12 @@ from textual.strip import Strip
 from app.editing.figures import LineAcceptance
 from app.tui.widgets.diff_view import DiffView
 from app.tui.widgets.source_view import SourceView
-from editor_engine.events import EngineEvent, Text
-from editor_engine.requests import CancelFlag, CompletionRequest
-from tests.support.scripted_client import ScriptedClient, fenced
+from tests.support.scripted_client import fenced
+from tests.support.stepped_client import SteppedClient
 from tests.support.tui import Session, drive
 
 LINES = [f"{'    ' * (number % 3)}value_{number} = 'ü{number}'" + " # long" * (number % 7) for number in range(70)]
 OLD = "".join(f"{line}\n" for line in LINES)
-
-
-class SteppedClient(ScriptedClient):
-    """Says more when it is told to."""
-
-    def __init__(self, reply: str) -> None:
-        super().__init__(fenced(reply))
-        self.more = asyncio.Queue[int]()
-
-    async def complete(self, request: CompletionRequest, cancel: CancelFlag) -> AsyncGenerator[EngineEvent, None]:
-        left = 0
-        async for event in super().complete(request, cancel):
-            while isinstance(event, Text) and left <= 0 and request.max_tokens:
-                left += await self.more.get()
-            left -= isinstance(event, Text)
-            yield event
 
 
 def on_screen(session: Session) -> list[Strip]:
@@ -46,6 +27,7 @@ async def from_scratch(session: Session) -> list[Strip]:
     for view in (session.workspace.query_one(SourceView), session.workspace.query_one(DiffView)):
         view.notify_style_update()
         view._strips.clear()
+        view.vertical_scrollbar.refresh()
         view.refresh(layout=True)
     await session.pilot.pause()
     return on_screen(session)
@@ -66,7 +48,7 @@ def test_what_is_painted_bit_by_bit_is_what_is_painted_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, size: tuple[int, int]
 ) -> None:
     for least_or_most in ("UPDATE_S", "SLOWEST_UPDATE_S"):  # updates come when the test says so
-        monkeypatch.setattr(f"app.tui.edit_worker.{least_or_most}", 3600.0)
+        monkeypatch.setattr(f"app.tui.edit_run.{least_or_most}", 3600.0)
     path = tmp_path / "a.py"
     path.write_text(OLD)
     random = Random(seed)
@@ -101,4 +83,4 @@ def test_what_is_painted_bit_by_bit_is_what_is_painted_at_once(
             assert painted == await from_scratch(session)
         session.app.workers.cancel_all()
 
-    drive(SteppedClient(changed(seed)), steps, file=path, size=size)
+    drive(SteppedClient(fenced(changed(seed))), steps, file=path, size=size)
