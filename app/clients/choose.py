@@ -15,15 +15,19 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from app.clients import in_process
 from app.engine_client import EngineClient
 from app.errors import UsageError
 from app.load_options import LOAD_OPTIONS, Given, LoadOptions
 from app.settings import Settings
-from editor_engine.config import socket_path
+from editor_engine.config import EngineConfig, socket_path
 from editor_engine.errors import EngineError
 from editor_engine.wire import EngineIdentity, identity_from_json
+
+if TYPE_CHECKING:  # what looks into the models folder is needed only beside a running server
+    from editor_engine.store.installed import LocatedModel
 
 PROBE_S = 1.0
 """A server that does not say what it is by then is passed over."""
@@ -111,9 +115,20 @@ def _is_wanted(identity: EngineIdentity, options: LoadOptions) -> bool:
         return False
     try:
         config, located = in_process.locate_models(options)
-        return (config.loaded_as, located.sha256) == (identity.loaded_as, identity.sha256)
+        if config.loaded_as != identity.loaded_as:
+            return False
+        return _sha256(located, config) == identity.sha256
     except EngineError:  # an engine of our own will say what is wrong with the model
         return False
+
+
+def _sha256(located: "LocatedModel", config: EngineConfig) -> str | None:
+    """What a load of the model would say it is; None for a file that nobody has hashed yet."""
+    if not located.path.is_dir():
+        return located.sha256
+    from editor_engine.models.hf.checkpoint import open_folder  # of no use to who edits with a file
+
+    return open_folder(located.path, remote_code=config.hf.remote_code).sha256
 
 
 def _http(address: str, model: str | None) -> EngineClient:

@@ -21,8 +21,10 @@ from app.load_options import LoadOptions
 from app.settings import Settings
 from editor_engine.config import HfOptions, socket_path
 from editor_engine.kernels import CONTRACT_VERSION
+from editor_engine.models.hf.checkpoint import open_folder
 from editor_engine.store.installed import LocatedModel
 from editor_engine.wire import EngineIdentity, identity_to_json
+from tests.support.bare_checkpoint import write_bare
 
 IDENTITY = EngineIdentity(version("redraft"), CONTRACT_VERSION, "served", "a" * 64, "cpu", 2, "scalar", 4096)
 
@@ -153,9 +155,17 @@ def test_a_server_that_loaded_otherwise_is_passed_over(tmp_path: Path) -> None:
             assert isinstance(choose(Settings()), InProcessClient)
 
 
-def test_a_server_of_another_backend_needs_no_contract_of_ours() -> None:
-    with serving(health(replace(IDENTITY, backend="transformers", contract_version=0))):
+def test_a_server_of_another_backend_needs_no_contract_of_ours_but_the_same_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_bare(tmp_path / "bare")
+    monkeypatch.setattr("editor_engine.store.installed.locate", lambda model: LocatedModel(folder, None, "bare"))
+    theirs = replace(IDENTITY, backend="transformers", contract_version=0, sha256=open_folder(folder).sha256)
+    with serving(health(theirs)):
         assert isinstance(choose(Settings()), HttpClient)
+        assert isinstance(choose(Settings(load=LoadOptions(hf=HfOptions(dtype="float32")))), InProcessClient)
+        (folder / "config.json").write_bytes((folder / "config.json").read_bytes() + b" ")
+        assert isinstance(choose(Settings()), InProcessClient)
 
 
 @pytest.mark.parametrize(
