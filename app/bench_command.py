@@ -209,6 +209,35 @@ def peers(
 
 
 @bench.command()
+@_model_options
+@_tasks_option(required=False)
+@click.option("--turns", type=click.IntRange(1), default=10, show_default=True, help="Edits of the session, at most.")
+@click.option("--score", is_flag=True, help="Report the mean log-likelihood of the output, too; slower on both sides.")
+def edit(
+    load: Given,
+    isa: str | None,
+    repeats: int,
+    tasks: Path | None,
+    turns: int,
+    score: bool,
+    as_json: bool,
+) -> None:
+    """A session of edits over one file, with drafting and without, compared token by token."""
+    from app.bench.edit_session import run_session
+    from app.bench.session_figures import table
+    from app.bench.turns import own_session, turns_of_file
+
+    with answering("edit", as_json) as output:
+        chosen = (turns_of_file(tasks) if tasks else own_session())[:turns]
+        parts, model_id = load_model(load, isa, SESSION_CONTEXT, output)
+        conditions = model_and_machine(
+            parts, model_id, repeats=repeats, turns=[turn.kind for turn in chosen], score=score
+        )
+        figures = run_session(chosen, parts.engine(), parts.model, repeats, output.progress, score=score)
+        output.answer(conditions, table(figures), figures.fields())
+
+
+@bench.command()
 @load_flags(
     only=("model", "threads"),
     model="Catalogue id or path of the .gguf file whose tokenizer is used.",

@@ -208,7 +208,7 @@ def test_replay_under_the_costs_measured_here(tiny: str, tasks: str, capsys: pyt
 
 
 def test_help_of_every_workload_needs_no_model(capsys: pytest.CaptureFixture[str]) -> None:
-    for workload in ("prefill", "plain", "peers", "edit", "replay"):
+    for workload in ("prefill", "plain", "peers", "edit", "hf", "pair", "replay", "server", "ui", "watch"):
         assert main(["bench", workload, "--help"]) == ExitCode.OK
         assert "--json" in capsys.readouterr().out
 
