@@ -23,7 +23,7 @@ COMMANDS = {
     "undo": ("app.history_command:undo", "Take back the newest applied edit."),
     "redo": ("app.history_command:redo", "Apply an undone edit again."),
     "history": ("app.history_command:history", "List applied edits."),
-    "bench": ("app.bench_command:bench", "Measure speed: prefill, plain, peers, edit, replay, server."),
+    "bench": ("app.bench_command:bench", "Measure speed: prefill, plain, peers, edit, pair, replay, server."),
     "verify": ("app.verify_command:verify", "Prove that drafting changes nothing; print the token hash."),
     "serve": ("app.serve_command:serve", "Serve the engine to OpenAI-compatible clients."),
     "models": ("app.models_command:models", "List, pull, verify, import, export and remove model weights."),
