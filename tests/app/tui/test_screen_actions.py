@@ -1,16 +1,22 @@
 """The screens in the whole program: each key opens its screen, and what is answered there is done."""
 
+import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 from textual.events import Key
 
 from app.editing.session_store import SessionKeeper, left_sessions
+from app.engine_client import EngineClient
+from app.model_rows import ModelRow
 from app.paths import sessions_dir, settings_file, state_dir
 from app.private_files import write_private
 from app.recall import load_recall, remember_file
 from app.recipes import load_recipes
+from app.tui.app import RedraftApp, UiOptions
 from app.tui.screens.choice import ChoiceScreen
 from app.tui.screens.help import HelpScreen
 from app.tui.screens.model_picker import ModelPicker
@@ -58,6 +64,26 @@ def test_each_key_opens_its_screen_once_and_escape_leaves_it(file: Path, key: st
         assert session.workspace.turns is not None and session.workspace.turns.document.name == str(file)
 
     drive(client(), steps, file=file)
+
+
+def test_the_picker_counts_memory_for_the_options_of_the_start(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Sequence[str]] = []
+
+    async def listed(options: Sequence[str]) -> tuple[ModelRow, ...]:
+        asked.append(options)
+        return ()
+
+    monkeypatch.setattr("app.tui.model_worker.list_models", listed)
+    given = ("--draft-model", "small", "--max-memory", "6000000000")
+
+    async def run() -> None:
+        app = RedraftApp(UiOptions(file=str(file), load_options=given), lambda _: cast(EngineClient, client()))
+        async with app.run_test() as pilot:
+            await pilot.press("f2")
+            await app.workers.wait_for_complete()
+
+    asyncio.run(run())
+    assert asked == [given]
 
 
 def test_a_question_mark_is_text_in_the_instruction_and_help_elsewhere(file: Path) -> None:
