@@ -16,7 +16,7 @@ from editor_engine.machine import available_bytes
 from editor_engine.memory import CPU, WORKSPACE_BYTES, Choice, MemoryPlan, Need, refuse_if_short
 from editor_engine.models.context import context_of
 from editor_engine.models.hf.checkpoint import Checkpoint, open_folder
-from editor_engine.models.hf.sizes import ITEM_BYTES, chosen_dtype, weights_bytes
+from editor_engine.models.hf.sizes import ITEM_BYTES, chosen_dtype, stored_dtype, weights_bytes
 from editor_engine.models.hf.sizes import WORKSPACE_BYTES as HF_WORKSPACE_BYTES
 from editor_engine.models.native.checkpoint import Checkpoint as NativeCheckpoint
 from editor_engine.models.native.checkpoint import open_checkpoint
@@ -97,10 +97,14 @@ def refuse_what_does_not_fit(
 
 def choices(config: EngineConfig, machine: Machine) -> Iterator[Choice]:
     """Other options for the same models: a folder can be loaded with smaller weights."""
-    if config.model_path.is_dir() and config.hf.quantise is None:
-        yield Choice(
-            "4-bit weights (--quantise nf4)", plan_load(replace(config, hf=replace(config.hf, quantise="nf4")), machine)
-        )
+    if not config.model_path.is_dir() or config.hf.quantise is not None:
+        return
+    stored = stored_dtype(open_folder(config.model_path, remote_code=config.hf.remote_code))
+    smaller = [("4-bit weights (--quantise nf4)", replace(config.hf, quantise="nf4"))]
+    if config.hf.dtype == "auto" and stored != "float32":
+        smaller.insert(0, (f"weights as they are stored (--dtype {stored})", replace(config.hf, dtype=stored)))
+    for words, options in smaller:
+        yield Choice(words, plan_load(replace(config, hf=options), machine))
 
 
 def made_for(path: Path, config: EngineConfig) -> int:

@@ -48,14 +48,14 @@ def test_a_folder_with_a_draft_model_at_an_asked_context(
     options = ["info", str(big), "--draft-model", str(small), "--context-length", "1000"]
     found = item(capsys, *options)
     (room,) = found["rooms"]
-    cache = 1000 * (2 * CACHE + 4 * CACHE)
-    assert (room["device"], room["context"], room["weights"]) == (CPU, 1000, WEIGHTS)
+    cache = 1000 * 2 * 4 * CACHE  # a CPU runs both in float32
+    assert (room["device"], room["context"], room["weights"]) == (CPU, 1000, 2 * WEIGHTS)
     assert (room["draft_weights"], room["cache"], room["workspace"]) == (
         2 * WEIGHTS,
         cache,
         HF_WORKSPACE + WORKSPACE_BYTES,
     )
-    assert room["needed"] == 3 * WEIGHTS + cache + HF_WORKSPACE + WORKSPACE_BYTES == found["memory_bytes"]
+    assert room["needed"] == 4 * WEIGHTS + cache + HF_WORKSPACE + WORKSPACE_BYTES == found["memory_bytes"]
     assert (room["free"], room["fits"], room["nearest"], found["gpus"]) == (1 << 40, True, None, [])
     assert (found["id"], found["installed"], found["fits"]) == ("big", False, True)
     assert main(["models", *options]) == ExitCode.OK
@@ -67,8 +67,8 @@ def test_a_folder_with_a_draft_model_at_an_asked_context(
 def test_what_does_not_fit_is_said_with_the_nearest_that_does(
     tmp_path: Path, machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = write_bare(tmp_path / "big")
-    machine(HF_WORKSPACE + WEIGHTS + 2 * CACHE * 2000)
+    folder = write_bare(tmp_path / "big", "F32")
+    machine(HF_WORKSPACE + 2 * WEIGHTS + 4 * CACHE * 2000)
     room = item(capsys, "info", str(folder))["rooms"][0]
     assert (room["context"], room["fits"]) == (CONTEXT, False)
     assert room["nearest"] == "a context of 2000 tokens (--context-length 2000)"

@@ -29,13 +29,12 @@ class Arithmetic:
     computed: str
     """What packed weights are multiplied in; `dtype` without any."""
     quantise: str | None
+    """How the weights are packed, by us or in the checkpoint; None: they are not."""
     double_quant: bool
-
-    @property
-    def coarsest(self) -> str:
-        """The type that decides how large noise is."""
-        order = ("float32", "float16", "bfloat16")
-        return max(self.dtype, self.computed, key=order.index)
+    packed: bool
+    """They are packed in the checkpoint."""
+    rounding: str
+    """What rounds most coarsely, a key of `guard.NOISE_SHARES`."""
 
     def words(self, attention: str) -> str:
         """For people, for example `nf4 (compute bfloat16, double) sdpa`."""
@@ -65,19 +64,34 @@ def choose_arithmetic(checkpoint: Checkpoint, options: HfOptions, device: str) -
     kind = device.split(":")[0]
     dtype = chosen_dtype(checkpoint, options, kind)
     computed = computed_dtype(options, dtype)
-    packed = checkpoint.config.get("quantization_config") is not None
-    if packed and options.quantise is not None:
-        raise UnsupportedModelError(
-            f"{checkpoint.name} is packed by bitsandbytes already and cannot be packed again; leave --quantise out."
-        )
+    quantise, double = options.quantise, options.double_quant
+    packing = checkpoint.config.get("quantization_config")
+    if packing is not None:
+        if quantise is not None:
+            raise UnsupportedModelError(
+                f"{checkpoint.name} is packed by bitsandbytes already and cannot be packed again; leave --quantise out."
+            )
+        quantise = "int8" if packing.get("load_in_8bit") else str(packing.get("bnb_4bit_quant_type", "fp4"))
+        computed = str(packing.get("bnb_4bit_compute_dtype", dtype)) if quantise != "int8" else dtype
+        double = bool(packing.get("bnb_4bit_use_double_quant"))
     if kind == "cuda" and "bfloat16" in (dtype, computed) and not torch.cuda.is_bf16_supported(False):
         raise UnsupportedModelError("This graphics processor has no bfloat16; say --dtype float16.")
-    return Arithmetic(dtype, computed, options.quantise, options.double_quant)
+    rounding = _rounding(dtype, computed, quantise, kind)
+    return Arithmetic(dtype, computed, quantise, double, packing is not None, rounding)
+
+
+def _rounding(dtype: str, computed: str, quantise: str | None, kind: str) -> str:
+    order = [name for name in ("float32", "float16", "bfloat16") if name in (dtype, computed)]
+    if quantise == "int8":
+        return "int8"  # activations are rounded to 8 bits, whatever the type around them
+    if quantise is not None and kind == "cpu":
+        return "bfloat16"  # what bitsandbytes multiplies in where the processor has it, whatever was asked for
+    return order[-1] if order else "bfloat16"
 
 
 def quantisation_config(arithmetic: Arithmetic) -> Any:
     """What transformers takes; None where nothing is packed."""
-    if arithmetic.quantise is None:
+    if arithmetic.quantise is None or arithmetic.packed:
         return None
     from transformers import BitsAndBytesConfig
 

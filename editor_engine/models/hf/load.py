@@ -91,7 +91,7 @@ def load_hf(
     )
     log.info("loaded %s in %.2f s", checkpoint.folder, time.perf_counter() - started)
     said = (*notes, *limit_notes, *_attention_notes(config, attention))
-    return HfModel(network, info, Guard.of(arithmetic.coarsest)), said
+    return HfModel(network, info, Guard.of(arithmetic.rounding)), said
 
 
 def _layers(checkpoint: Checkpoint) -> int:

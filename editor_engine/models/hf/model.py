@@ -44,7 +44,7 @@ class HfModel:
     def __init__(self, network: Network, info: ModelInfo, guard: Guard) -> None:
         self.network = network
         self._info = info
-        self._guard = guard
+        self.guard = guard
         self._tokens: list[int] = []
         self._forms = Forms(ROWS)
         self._print = zlib.crc32(f"{info.isa} {info.device} torch {torch.__version__}".encode())
@@ -71,11 +71,11 @@ class HfModel:
         A choice behind one that differs from the token after it is the pass's own: no loop takes it.
         Raises CancelledError, NumericsError, ContextOverflowError, OutOfMemoryError, RequestError.
         """
-        return [choice.scored.token for choice in self._decide(tokens, head_rows, greedy(self._guard))]
+        return [choice.scored.token for choice in self._decide(tokens, head_rows, greedy(self.guard))]
 
     def sample(self, tokens: Sequence[int], *, head_rows: int, sampling: Sampling) -> list[Scored]:
         """`forward` with the full logits scored (`TargetModel`)."""
-        return [choice.scored for choice in self._decide(tokens, head_rows, scored(self._guard, sampling))]
+        return [choice.scored for choice in self._decide(tokens, head_rows, scored(self.guard, sampling))]
 
     def logits(self, tokens: Sequence[int], *, head_rows: int) -> npt.NDArray[np.float32]:
         """`forward` that returns the pass's own logits: float32 [head_rows, vocabulary]. Nothing is run again."""
@@ -127,7 +127,7 @@ class HfModel:
         whole = self.length
         cache = self.network.cache
         try:
-            if not self._guard.replay:
+            if not self.guard.replay:
                 if self._forms.alone(position):
                     return None
                 cache.set_length(position)
@@ -188,7 +188,7 @@ class HfModel:
             self.network.cache.copy_out(length, data[head:])
         except RuntimeError as error:
             raise (MemoryError() if no_memory(error) else error) from error
-        return CacheSnapshot(self._info.sha256, self._info.contract_version, length, memoryview(data).toreadonly())
+        return CacheSnapshot(self._info.sha256, self._info.contract_version, length, data.data.toreadonly())
 
     def import_cache(self, snapshot: CacheSnapshot) -> None:
         """Make the cache the snapshot's tokens (`TargetModel`)."""

@@ -77,7 +77,7 @@ class Network:
                 given["position_ids"] = torch.arange(start, start + len(tokens), device=self.device)[None]
             if "logits_to_keep" in self._takes:
                 given["logits_to_keep"] = max(head_rows, 1)  # 0 would mean all of them
-            rows = self.module(**given).logits[0]
+            rows: torch.Tensor = self.module(**given).logits[0]
             return rows[rows.shape[0] - max(head_rows, 1) :].float()
 
     def _poll(self, *_: object) -> None:

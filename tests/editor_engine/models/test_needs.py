@@ -22,7 +22,8 @@ ROOMY, TIGHT = Gpu(0, "G", 80 << 30, 79 << 30), Gpu(0, "G", 1 << 30, WORKSPACE_B
 
 
 def planned(path: Path, machine: Machine | None = None, draft: Path | None = None, **hf: object) -> MemoryPlan:
-    config = EngineConfig(path, draft_path=draft, hf=HfOptions(**hf))  # type: ignore[arg-type]
+    options = HfOptions(**{"dtype": "bfloat16", **hf})  # type: ignore[arg-type]
+    config = EngineConfig(path, draft_path=draft, hf=options)
     return plan_load(config, machine or Machine(1 << 40))
 
 
@@ -112,13 +113,21 @@ def test_an_impossible_context_is_said_before_anything_is_loaded(tmp_path: Path)
 
 
 def test_a_folder_that_does_not_fit_may_fit_with_smaller_weights(tmp_path: Path) -> None:
-    config = EngineConfig(write_bare(tmp_path / "bare"), context_length=CONTEXT)
+    folder = write_bare(tmp_path / "bare")
+    config = EngineConfig(folder, context_length=CONTEXT, hf=HfOptions(dtype="bfloat16"))
     whole = plan_load(config, Machine(None)).needed(CPU)
     refuse_what_does_not_fit(config, Machine(whole))
     with pytest.raises(OutOfMemoryError, match=r"\(--context-length 4095\)"):
         refuse_what_does_not_fit(config, Machine(whole - 1))
     with pytest.raises(OutOfMemoryError, match=r"fits is 4-bit weights \(--quantise nf4\)"):
         refuse_what_does_not_fit(config, Machine(whole - 2 * CACHE * (CONTEXT - 1000)), lambda plan: iter(()))
+
+
+def test_a_folder_that_does_not_fit_in_float32_may_fit_as_it_is_stored(tmp_path: Path) -> None:
+    config = EngineConfig(write_bare(tmp_path / "bare"), context_length=CONTEXT)
+    room = plan_load(config, Machine(None)).needed(CPU) - 4 * CACHE * CONTEXT + 2 * CACHE * 1500
+    with pytest.raises(OutOfMemoryError, match=r"fits is weights as they are stored \(--dtype bfloat16\)"):
+        refuse_what_does_not_fit(config, Machine(room))
 
 
 def test_an_engine_refuses_a_pair_before_it_loads_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ class Rounding:
 
 def noisy(load: Load, guard: Guard) -> HfModel:
     model = load("Qwen2")
-    model._guard = guard
+    model.guard = guard
     Rounding(model)
     return model
 

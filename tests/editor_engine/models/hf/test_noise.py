@@ -24,7 +24,7 @@ def moved(plain: npt.NDArray[np.float32], other: npt.NDArray[np.float32]) -> Ite
         yield abs(lead - after) / float(np.abs(row).max())
 
 
-@pytest.mark.parametrize("dtype", NOISE_SHARES)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("family", ARCHITECTURES)
 def test_noise_stays_below_the_share(load: Callable[..., HfModel], family: str, dtype: str) -> None:
     model = load(family, dtype, dtype=dtype)

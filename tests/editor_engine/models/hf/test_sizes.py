@@ -33,7 +33,8 @@ EMBEDDING, LINEAR, VECTORS = 6400, 8192, 192
     ("stored", "device", "asked", "dtype"),
     [
         ("F32", "cpu", "auto", "float32"),
-        ("BF16", "cpu", "auto", "bfloat16"),
+        ("BF16", "cpu", "auto", "float32"),
+        ("BF16", "cpu", "bfloat16", "bfloat16"),
         ("F16", "cpu", "auto", "float32"),
         ("F16", "cuda", "auto", "float16"),
         ("BF16", "cuda", "auto", "bfloat16"),
