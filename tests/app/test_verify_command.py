@@ -1,7 +1,8 @@
 """`redraft verify` as a person and as a program meet it, over a tiny random model."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -67,3 +68,18 @@ def test_what_makes_no_sense_is_usage(tiny: str, capsys: pytest.CaptureFixture[s
     assert main(["verify", "--model", tiny, "--isa", "abacus"]) == ExitCode.USAGE
     assert "'abacus' does not run here" in capsys.readouterr().err
     assert main(["verify", "--model", tiny, "--tokens", "0"]) == ExitCode.USAGE
+
+
+def test_a_checkpoint_of_hugging_face_is_verified_and_measured_too(
+    folder_of: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--model", str(folder_of("Qwen2")), "--threads", "1", "--dtype", "bfloat16", "--json"]
+    assert main(["verify", *options, "--tokens", "8"]) == ExitCode.OK
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert line["equal"] == line["cases"] and line["conditions"]["isa"] == "bfloat16 sdpa"
+    assert main(["bench", "plain", *options, "--contexts", "20", "--steps", "2", "--repeats", "1"]) == ExitCode.OK
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert line["plain_tok_s"]["20"]["median"] > 0
+    assert main(["verify", *options, "--max-memory", "100MB"]) == ExitCode.ENGINE
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert line["error"]["code"] == "memory" and "--max-memory allows 100 MB" in line["error"]["message"]
