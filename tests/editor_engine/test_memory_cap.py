@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from editor_engine.models.native.load import load_native
 from editor_engine.models.needs import Machine, plan_load, refuse_what_does_not_fit
 
 CONTEXT, COPIES = 768, 32 << 20
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in other units elsewhere")
 
 FILL = """
 import resource, sys
@@ -39,17 +41,28 @@ print(min(read), engine._prefixes.copied_bytes, resource.getrusage(resource.RUSA
 """
 
 
-@pytest.mark.model
-@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in other units elsewhere")
-def test_the_peak_of_a_real_model_stays_below_its_cap(smollm2_path: Path) -> None:
-    config = EngineConfig(smollm2_path, threads=1, context_length=CONTEXT, prefix_bytes=COPIES)
-    cap = plan_load(config, Machine(None)).largest
-    load_native(config)  # packs once, with both forms of the weights mapped; kept on disk from then on
-    words = [sys.executable, "-c", FILL, str(smollm2_path), str(CONTEXT), str(COPIES), str(cap)]
+def filled(path: Path, context: int, copies: int) -> tuple[int, int, int, int]:
+    """(tokens read, bytes of copies, peak memory, cap) of a process that is capped at its plan."""
+    cap = plan_load(EngineConfig(path, context_length=context, prefix_bytes=copies), Machine(None)).largest
+    words = [sys.executable, "-c", FILL, str(path), str(context), str(copies), str(cap)]
     done = subprocess.run(words, check=True, timeout=300, capture_output=True, text=True)
     read, copied, peak = map(int, done.stdout.split())
+    return read, copied, peak, cap
+
+
+@pytest.mark.model
+@ON_LINUX
+def test_the_peak_of_a_real_model_stays_below_its_cap(smollm2_path: Path) -> None:
+    load_native(EngineConfig(smollm2_path))  # packs once, both forms of the weights mapped; kept on disk from then on
+    read, copied, peak, cap = filled(smollm2_path, CONTEXT, COPIES)
     assert read > CONTEXT * 0.95 and 0 < copied <= COPIES
     assert cap - (150 << 20) < peak <= cap  # a plan that is far too large would refuse what fits
+
+
+@ON_LINUX
+def test_what_torch_itself_takes_is_in_the_plan_of_a_checkpoint(folder_of: Callable[..., Path]) -> None:
+    read, copied, peak, cap = filled(folder_of("Llama"), 300, 1 << 20)
+    assert read > 250 and 0 < copied <= 1 << 20 and peak <= cap
 
 
 @pytest.mark.model
