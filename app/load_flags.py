@@ -23,9 +23,9 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
         self._option = option
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        read = self._option.read(typed(value, self._option.read))
+        read = self._option.takes(typed(value, self._option.takes))
         if read is None:
-            self.fail(f"it must be {self._option.wanted}, not {value!r}.", param, ctx)
+            self.fail(f"it must be {self._option.wishes}, not {value!r}.", param, ctx)
         return read
 
 
@@ -53,7 +53,8 @@ def load_flags(
                     option.flag, option.name, type=_Kind(option), metavar=option.metavar, default=None, help=words
                 )
             else:
-                add = click.option(option.flag, option.name, is_flag=True, default=None, help=words)
+                both = f"{option.flag}/{option.opposite}" if option.is_setting else option.flag
+                add = click.option(both, option.name, is_flag=True, default=None, help=words)
             function = add(function)
         return cast(Command, function)
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from app.sizes import WANTED, read_size
-from app.value_kinds import Reader, one_of, switch, text, whole
+from app.value_kinds import NONE, Reader, one_of, or_none, switch, text, whole
 from editor_engine.config import ATTENTIONS, DRAFT_RULES, DTYPES, QUANTISATIONS, EngineConfig, HfOptions
 
 Given = Mapping[str, object]
@@ -38,10 +38,16 @@ class LoadOptions:
     hf: HfOptions = field(default_factory=HfOptions)
 
     def over(self, given: Given) -> "LoadOptions":
-        """These options with those of a command over them."""
+        """These options with those of a command over them; NONE takes one back."""
+        given = {name: None if value == NONE and self.clears(name) else value for name, value in given.items()}
         own = {name: value for name, value in given.items() if name not in _HF}
         hf = {name: value for name, value in given.items() if name in _HF}
         return replace(self, **own, hf=replace(self.hf, **hf))  # type: ignore[arg-type]  # readers saw to the types
+
+    @staticmethod
+    def clears(name: str) -> bool:
+        """The option may be taken back: by itself it has no value."""
+        return name != "model" and LoadOptions().value(name) is None
 
     def value(self, name: str) -> object:
         """Of an option of the table."""
@@ -88,9 +94,24 @@ class LoadOption:
     """May be kept in the settings file. Consent to run a stranger's code is given each time."""
 
     @property
+    def takes(self) -> Reader:
+        """What may be said for it: a value, or NONE where it may be taken back."""
+        return or_none(self.read) if LoadOptions.clears(self.name) else self.read
+
+    @property
+    def wishes(self) -> str:
+        """What may be said, as a clause."""
+        return f"{self.wanted}, or {NONE}" if LoadOptions.clears(self.name) else self.wanted
+
+    @property
     def flag(self) -> str:
         """On the command line."""
         return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def opposite(self) -> str:
+        """Of a flag: what takes it back."""
+        return f"--no-{self.name.replace('_', '-')}"
 
     @property
     def key(self) -> str:
@@ -166,6 +187,6 @@ def command_words(given: Given) -> list[str]:
         value = given.get(option.name)
         if value is not None and option.metavar:
             words += [option.flag, str(value)]
-        elif value:
-            words.append(option.flag)
+        elif value is not None:
+            words.append(option.flag if value else option.opposite)
     return words

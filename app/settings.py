@@ -73,7 +73,7 @@ class _Key:
     wanted: str
 
 
-_KEYS = {option.key: _Key(option.name, option.variable, option.read, option.wanted) for option in _LOAD_SETTINGS} | {
+_KEYS = {option.key: _Key(option.name, option.variable, option.takes, option.wishes) for option in _LOAD_SETTINGS} | {
     "engine.url": _Key("engine_url", "REDRAFT_ENGINE_URL", text, "an address such as http://localhost:8000/v1"),
     "engine.model": _Key("engine_model", "REDRAFT_ENGINE_MODEL", text, "a model as the engine names it"),
     "models.from_index": _Key("from_index", "REDRAFT_FROM_INDEX", switch, "true or false"),

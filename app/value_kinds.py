@@ -6,6 +6,9 @@ that is taken is None.
 
 from collections.abc import Callable
 
+NONE = "none"
+"""No value, where somebody must say so."""
+
 Reader = Callable[[object], object | None]
 
 
@@ -29,16 +32,19 @@ def one_of(*words: str) -> Reader:
     return lambda value: str(value) if not isinstance(value, bool) and str(value) in words else None
 
 
+def or_none(read: Reader) -> Reader:
+    """A reader of the word NONE, too: for a value that may be taken back."""
+    return lambda value: NONE if value == NONE else read(value)
+
+
 def typed(value: str, read: Reader) -> object:
-    """What the text of a variable or an option would be in the settings file: a number, a switch, else text."""
-    if read is text:
-        return value
-    number: object = value
+    """What the text of a variable or an option would be in the settings file: text, a number or a switch, whichever
+    the reader takes."""
+    meant: list[object] = [value]
     if value.isascii() and value.isdigit() and len(value) < 20:
-        number = int(value)
-    if read is switch:
-        return bool(number) if number in (0, 1) else _SWITCHES.get(value.lower(), value)
-    return number
+        meant += [int(value), {0: False, 1: True}.get(int(value))]
+    meant.append(_SWITCHES.get(value.lower()))
+    return next((one for one in meant if one is not None and read(one) is not None), value)
 
 
 _SWITCHES = {"true": True, "yes": True, "false": False, "no": False}

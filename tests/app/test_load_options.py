@@ -15,6 +15,7 @@ from app.cli import COMMANDS, LazyGroup, main
 from app.errors import ExitCode
 from app.load_flags import load_flags
 from app.load_options import LOAD_OPTIONS, Given, LoadOptions, command_words
+from app.settings import load_settings
 from editor_engine.config import EngineConfig, HfOptions
 
 VALUES: dict[str, st.SearchStrategy[object]] = {
@@ -27,13 +28,16 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     "dtype": st.sampled_from(["auto", "float32", "bfloat16", "float16"]),
     "quantise": st.sampled_from(["nf4", "fp4", "int8"]),
     "compute_dtype": st.sampled_from(["auto", "float32", "bfloat16", "float16"]),
-    "double_quant": st.just(True),
+    "double_quant": st.booleans(),
     "device": st.sampled_from(["auto", "cpu", "cuda", "cuda:0", "cuda:12"]),
     "gpu_layers": st.integers(0, 1024),
     "attention": st.sampled_from(["auto", "eager", "sdpa", "flash_attention_2"]),
     "remote_code": st.just(True),
 }
-GIVEN = st.fixed_dictionaries({}, optional=VALUES)
+CLEARED = ("draft_model", "context_length", "max_memory", "quantise", "gpu_layers")
+GIVEN = st.fixed_dictionaries(
+    {}, optional={name: kind | st.just("none") if name in CLEARED else kind for name, kind in VALUES.items()}
+)
 
 
 def parsed(words: Sequence[str]) -> Given:
@@ -52,6 +56,22 @@ def parsed(words: Sequence[str]) -> Given:
     return heard[0]
 
 
+def meant(name: str, value: object) -> object:
+    return None if name in CLEARED and value == "none" else value
+
+
+def test_the_word_none_takes_a_setting_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = LoadOptions("m", 2, 4096, 10**9, "small", hf=HfOptions(quantise="nf4", gpu_layers=3, double_quant=True))
+    words = [word for name in CLEARED for word in (f"--{name.replace('_', '-')}", "none")]
+    cleared = kept.over(parsed([*words, "--no-double-quant"]))
+    assert cleared == LoadOptions("m", 2)
+    file = tmp_path / "settings.toml"
+    file.write_text('[load]\nquantise = "nf4"\ndraft_model = "small"\n')
+    found = load_settings(file, {"REDRAFT_QUANTISE": "none"}).load
+    assert (found.hf.quantise, found.draft_model) == (None, "small")
+    assert LoadOptions("m").over({"model": "none"}).model == "none"  # which is a name, if a strange one
+
+
 def test_the_table_has_every_option_of_the_record() -> None:
     names = {option.name for option in LOAD_OPTIONS}
     assert names == {field.name for kind in (LoadOptions, HfOptions) for field in fields(kind)} - {"hf"} == set(VALUES)
@@ -64,7 +84,7 @@ def test_what_is_given_survives_a_command_line_a_child_and_the_way_to_the_engine
     plain = {name: value for name, value in given.items() if not str(value).startswith("-")}
     assert parsed(command_words(plain)) == plain
     options = LoadOptions().over(given)
-    assert all(options.value(name) == value for name, value in given.items())
+    assert all(options.value(name) == meant(name, value) for name, value in given.items())
     assert all(options.value(name) == LoadOptions().value(name) for name in VALUES if name not in given)
     assert LoadOptions.from_json(options.to_json()) == options
     config = options.config(Path("/m"), None)
@@ -102,7 +122,7 @@ def test_two_loads_are_the_same_to_clients_where_they_differ_in_nothing_clients_
         (["--threads", "1025"], "it must be a whole number from 0 to 1024, not '1025'"),
         (["--max-memory", "6G"], "it must be a size such as 6GB"),
         (["--device", "gpu"], "it must be auto, cpu, cuda or cuda:N"),
-        (["--quantise", "nf8"], "it must be one of nf4, fp4, int8"),
+        (["--quantise", "nf8"], "it must be one of nf4, fp4, int8, or none"),
         (["--model", ""], "it must be a model id"),
         (["--context-length", "0"], "it must be a whole number of tokens from 1"),
         (["--gpu-layers", "many"], "it must be a whole number"),

@@ -195,7 +195,7 @@ def test_an_empty_table_we_know_is_none(tmp_path: Path) -> None:
         "[load]\ncontext_length = 0",
         "[load]\ndevice = 'cuda:'",
         "[load]\ndevice = 'gpu'",
-        "[load]\nquantise = 'none'",
+        "[load]\nquantise = 'nf8'",
         "[load]\ndouble_quant = 1",
         "[load]\ndraft_model = ''",
     ],
