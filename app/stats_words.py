@@ -6,6 +6,7 @@ for people.
 
 from app.terminal_text import visible
 from editor_engine.events import DraftModelStats, Stats
+from editor_engine.memory import size_words
 
 
 def stats_fields(stats: Stats) -> dict[str, object]:
@@ -108,7 +109,7 @@ def draft_model_lines(draft: DraftModelStats, verbose: bool) -> list[str]:
             lines.append(f"       accepted by place in its drafts, the ones before it accepted: {shares}")
     if verbose:
         lines.append(
-            f"       draft model's memory: weights {draft.weights_bytes / 2**30:.2f} GiB, cache "
-            f"{draft.cache_bytes / 2**20:.1f} MiB"
+            f"       draft model's memory: weights {size_words(draft.weights_bytes, up=True)}, cache "
+            f"{size_words(draft.cache_bytes, up=True)}"
         )
     return lines

@@ -44,10 +44,10 @@ def test_people_hear_what_was_decided_and_all_of_it_when_they_ask() -> None:
     decided = r"       The draft model small\x1b[2J drafted where it paid: 1.25 of plain decoding there."
     brief, full = stats_lines(STATS, verbose=False), stats_lines(STATS, verbose=True)
     assert decided in brief and decided in full
-    assert not any("GiB, cache" in line for line in brief)
+    assert not any("MB, cache" in line for line in brief)
     assert "       draft model: 40 passes in 4.5 s, of that 3.2 s to read 700 tokens" in full
     assert "       accepted by place in its drafts, the ones before it accepted: 80% 50%" in full
-    assert "       draft model's memory: weights 0.50 GiB, cache 3.0 MiB" in full
+    assert "       draft model's memory: weights 537 MB, cache 4 MB" in full
 
 
 def test_a_draft_model_that_was_not_asked_has_no_figures_but_its_memory() -> None:
