@@ -6,6 +6,7 @@ special may become special tokens; the bytes of the tokens of a text are the byt
 """
 
 import contextlib
+import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -66,6 +67,8 @@ class TokenizerFacts:
     """Likewise, after them."""
     rows: int = 0
     """Of the embedding, where it may be longer than the vocabulary; ids without an entry then stand for no text."""
+    tokens_sha256: str = ""
+    """Of all entries in order, special ones marked; empty where nobody took it."""
     doubted: bool = False
     """True: the tables are not ours, so every encoding is read back and compared with the text."""
 
@@ -158,6 +161,10 @@ class Tokenizer:
         if known is None:
             known = self._bytes[token_id] = self._look_up(token_id)
         return known
+
+    def spells_as(self, other: "Tokenizer") -> bool:
+        """True: every id of both stands for the same text. False says nothing: the tables were not compared."""
+        return bool(self._facts.tokens_sha256) and self._facts.tokens_sha256 == other._facts.tokens_sha256
 
     def spelling(self, token_id: int) -> bytes:
         """`token_bytes`, looked up and not kept: for walks over the whole vocabulary."""
@@ -289,6 +296,7 @@ def _facts(metadata: Mapping[str, object], pre: str) -> TokenizerFacts:
         bos_id=_token_id(metadata, "bos", len(tokens)),
         eos_id=eos_id,
         add_bos=metadata.get("tokenizer.ggml.add_bos_token") is True,
+        tokens_sha256=hashlib.sha256(json.dumps([tokens, special]).encode()).hexdigest(),
         stop_ids=tuple(sorted(stops)),
     )
 

@@ -12,6 +12,8 @@ from editor_engine.text.tokenizer import Tokenizer
 def refuse_other_vocabulary(target_name: str, target: Tokenizer, draft_name: str, draft: Tokenizer) -> int:
     """How many ids, from 0, the two share. Raises UnsupportedModelError naming the first that differs."""
     shared = min(target.vocab_size, draft.vocab_size)
+    if target.spells_as(draft):  # the usual case; a walk over 152,000 ids takes a second
+        return shared
     for token_id in range(shared):
         ours, theirs = target.spelling(token_id), draft.spelling(token_id)
         if ours != theirs:

@@ -34,6 +34,15 @@ def test_the_same_vocabulary_is_shared_whole() -> None:
     assert refuse_other_vocabulary("large", plain, "small", tokenizer()) == plain.vocab_size
 
 
+def test_a_look_at_the_tables_agrees_with_a_walk_over_all_ids() -> None:
+    plain, padded, renamed = tokenizer(), tokenizer(more=7), tokenizer(rename={5: "another"})
+    assert plain.spells_as(tokenizer())
+    assert not plain.spells_as(padded) and not plain.spells_as(renamed)
+    assert [plain.spelling(index) for index in range(plain.vocab_size)] == [
+        tokenizer().token_bytes(index) for index in range(plain.vocab_size)
+    ]
+
+
 def test_padding_of_one_embedding_is_no_difference_and_is_not_shared() -> None:
     plain, padded = tokenizer(), tokenizer(more=7)
     assert padded.vocab_size == plain.vocab_size + 7
