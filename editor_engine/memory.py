@@ -40,9 +40,13 @@ class Need:
     most_tokens: int | None = None
     """Its cache never holds more; None: it grows with the context."""
 
+    def held(self, tokens: int) -> int:
+        """Tokens its cache holds of a context of so many."""
+        return tokens if self.most_tokens is None else min(tokens, self.most_tokens)
+
     def cache(self, tokens: int) -> int:
         """Bytes of a cache for a context of so many tokens."""
-        return self.cache_per_token * (tokens if self.most_tokens is None else min(tokens, self.most_tokens))
+        return self.cache_per_token * self.held(tokens)
 
     def bytes(self, tokens: int) -> int:
         """All of it."""
@@ -188,7 +192,7 @@ def parts_words(needs: Sequence[Need], tokens: int, copies: int = 0) -> str:
     parts: list[str] = []
     for need in needs:
         parts.append(f"{'draft model' if need.drafts else 'weights'} {size_words(need.weights, up=True)}")
-        parts.append(f"its cache of {tokens} tokens {size_words(need.cache(tokens), up=True)}")
+        parts.append(f"its cache of {need.held(tokens)} tokens {size_words(need.cache(tokens), up=True)}")
     parts.append(f"workspace {size_words(sum(need.workspace for need in needs), up=True)}")
     if copies:
         parts.append(f"copies of caches {size_words(copies, up=True)}")

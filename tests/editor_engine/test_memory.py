@@ -118,6 +118,11 @@ def test_every_number_is_in_the_sentence() -> None:
     )
 
 
+def test_a_cache_that_holds_fewer_tokens_says_so() -> None:
+    plan = MemoryPlan((BIG, replace(SMALL, most_tokens=500)), 100_000, True, free={CPU: 8 * GB - 1})
+    assert "draft model 1.00 GB, its cache of 500 tokens 5 MB" in refusal(plan)
+
+
 def test_choices_come_in_the_order_of_what_they_cost_the_user() -> None:
     plan = MemoryPlan((BIG, SMALL), 100_000, True, free={CPU: 8 * GB})
     nf4 = Choice("4-bit weights", MemoryPlan((replace(BIG, weights=1 * GB),), 100_000, True, free={CPU: 3 * GB}))
