@@ -26,7 +26,9 @@ EDIT = "docstrings"
 @load_flags(without=("draft_rule",))
 @click.option("--isa", metavar="NAME", help="Kernel variant, such as avx2; by default the best one here.")
 @click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs per figure.")
-@click.option("--tokens", type=click.IntRange(8, 4096), default=160, show_default=True, help="Most tokens of an answer.")
+@click.option(
+    "--tokens", type=click.IntRange(8, 4096), default=160, show_default=True, help="Most tokens of an answer."
+)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
 def pair(load: Given, isa: str | None, repeats: int, tokens: int, as_json: bool) -> None:
     """A draft model: the target alone, with drafts from the text, with the model's, and with both, in turns."""
