@@ -20,13 +20,21 @@ def costs_file(folder: Path, contract_version: int, threads: int, isa: str) -> P
 
 def read_costs(file: Path, isa: str) -> PassCost | None:
     """The shipped table with what was kept in `file`; None where nothing was, or nothing that can be used."""
-    cost = PassCost.shipped(isa)
+    return _restored(PassCost.shipped(isa), file)
+
+
+def _restored(cost: PassCost, file: Path) -> PassCost | None:
     try:
         snapshot = json.loads(file.read_text("utf-8"))
         cost.restore(snapshot)
     except (OSError, ValueError, TypeError, AttributeError):  # missing, or not such a snapshot
         return None
     return cost if snapshot else None
+
+
+def _table(info: ModelInfo) -> PassCost:
+    """A graphics processor waits for the weights, whatever the number of rows."""
+    return PassCost.shipped(info.isa) if info.device == "cpu" else PassCost.flat()
 
 
 class CostMemory:
@@ -36,8 +44,8 @@ class CostMemory:
         """`folder` belongs to the model file; None keeps nothing."""
         variant = info.isa if info.device == "cpu" else f"{info.isa} on {info.device}"
         self._path = None if folder is None else costs_file(folder, info.contract_version, info.threads, variant)
-        known = None if self._path is None else read_costs(self._path, info.isa)
-        self.cost = known or PassCost.shipped(info.isa)
+        known = None if self._path is None else _restored(_table(info), self._path)
+        self.cost = known or _table(info)
         """Shared by every request's drafter, which corrects it."""
 
     def save(self) -> None:

@@ -77,6 +77,34 @@ _SHIPPED = {
         (32, 9.3),
         (64, 19.5),
     ),
+    # torch on 2 processors of a kind with AMX, context 512, 0.5B, medians of 5 and 7 runs over the one-row pass next to
+    # each; 6 to 10 busy programs beside it. A row by itself is what it does worst.
+    "float32": (
+        (1, 1.0),
+        (2, 1.1),
+        (3, 1.3),
+        (4, 1.9),
+        (6, 2.3),
+        (8, 2.9),
+        (12, 3.5),
+        (16, 3.6),
+        (24, 4.4),
+        (32, 4.8),
+        (64, 6.3),
+    ),
+    "bfloat16": (
+        (1, 1.0),
+        (2, 1.0),
+        (3, 1.1),
+        (4, 1.15),
+        (6, 1.2),
+        (8, 1.2),
+        (12, 1.2),
+        (16, 1.2),
+        (24, 1.4),
+        (32, 1.7),
+        (64, 2.6),
+    ),
 }
 
 _FOLLOWS = 1 / 8
@@ -124,8 +152,9 @@ class PassCost:
 
     @classmethod
     def shipped(cls, isa: str) -> "PassCost":
-        """The table measured for a kernel variant; one without a table of its own gets the dearest, `avx2()`."""
-        return cls(_SHIPPED.get(isa, _AVX2))
+        """The table measured for a kernel variant, or for the type torch computes in, the first word of what it says of
+        itself; one without a table of its own gets the dearest, `avx2()`."""
+        return cls(_SHIPPED.get(isa) or _SHIPPED.get(isa.partition(" ")[0], _AVX2))
 
     def costs(self, context: int) -> Sequence[float]:
         """Cost of 0 to MAX_ROWS rows with `context` tokens in the cache; index is the number of rows."""

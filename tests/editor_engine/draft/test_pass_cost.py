@@ -132,3 +132,10 @@ def test_whatever_is_measured_costs_stay_numbers_that_can_be_chosen_by(passes: l
         costs = cost.costs(context)
         assert len(costs) == MAX_ROWS + 1 and costs[1] == 1.0
         assert all(0.0 < one < float("inf") for one in costs[1:])
+
+
+def test_what_torch_says_of_itself_finds_the_table_of_its_type() -> None:
+    for words in ("bfloat16 sdpa", "bfloat16 eager", "bfloat16"):
+        assert list(PassCost.shipped(words).costs(0)) == list(PassCost.shipped("bfloat16").costs(0))
+    assert PassCost.shipped("float32 sdpa").costs(0)[64] < PassCost.shipped("avx2").costs(0)[64]
+    assert list(PassCost.shipped("int8 (compute float32) sdpa").costs(0)) == list(PassCost.avx2().costs(0))
