@@ -180,7 +180,7 @@ def test_a_folder_means_the_files_under_it(desk: Desk) -> None:
     assert desk.undo(desk.deep.parent) == A and desk.deep.read_bytes() == A and desk.path.read_bytes() == B
     assert desk.redo(desk.deep.parent) == B
     (desk.folder / "empty").mkdir()
-    with pytest.raises(NothingToUndoError, match="the files under .*empty in the journal"):
+    with pytest.raises(NothingToUndoError, match=r"the files under .*empty in the journal"):
         desk.undo(desk.folder / "empty")
 
 
