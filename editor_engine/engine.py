@@ -23,7 +23,7 @@ from editor_engine.decode.reply import Reply, source_line
 from editor_engine.decode.speculate import PassRecord, speculate
 from editor_engine.decode.stopping import RepetitionGuard, ReplyEnd
 from editor_engine.draft.drafter import Draft
-from editor_engine.errors import CancelledError, ContextOverflowError, RequestError, UnsupportedModelError
+from editor_engine.errors import CancelledError, ContextOverflowError, RequestError
 from editor_engine.events import EngineEvent, Finished, Pass, Started
 from editor_engine.loading import load, load_pair, refuse_or_note
 from editor_engine.models.target import ModelInfo, TargetModel
@@ -73,14 +73,12 @@ class Engine:
         Raises ModelMissingError, ModelFileError, UnsupportedModelError or OutOfMemoryError.
         """
         notes = refuse_or_note(config)
-        loaded = load(config, on_packed)
-        if loaded.template is None:
-            raise UnsupportedModelError("The model has no chat template, so it cannot be given instructions.")
+        loaded = load(config, on_packed, instructed=True)
         pair, pair_notes = load_pair(config, loaded, on_packed)
         return cls(
             loaded.model,
             loaded.tokenizer,
-            loaded.template,
+            loaded.template or "",  # `instructed`: there is one
             notes=(*notes, *loaded.notes, *pair_notes),
             cache_folder=loaded.cache_folder,
             prefix_bytes=config.prefix_bytes,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from editor_engine.config import EngineConfig, model_cache_dir
 from editor_engine.decode.draft_pair import DraftPair
+from editor_engine.errors import UnsupportedModelError
 from editor_engine.memory import size_words
 from editor_engine.models.target import TargetModel
 from editor_engine.text.tokenizer import Tokenizer, load_tokenizer
@@ -55,12 +56,15 @@ def refuse_or_note(config: EngineConfig) -> tuple[str, ...]:
     )
 
 
-def load(config: EngineConfig, on_packed: OnPacked = lambda done, total: None) -> Loaded:
-    """Load what is at `config.model_path`.
+def load(config: EngineConfig, on_packed: OnPacked = lambda done, total: None, *, instructed: bool = False) -> Loaded:
+    """Load what is at `config.model_path`; `instructed` refuses what has no chat template, a folder before it takes
+    memory.
 
     Raises ModelMissingError, ModelFileError, UnsupportedModelError, OutOfMemoryError or RequestError.
     """
-    return _load_folder(config) if config.model_path.is_dir() else _load_file(config, on_packed)
+    if config.model_path.is_dir():
+        return _load_folder(config, instructed)
+    return _load_file(config, on_packed, instructed)
 
 
 def load_pair(config: EngineConfig, target: Loaded, on_packed: OnPacked) -> tuple[DraftPair | None, tuple[str, ...]]:
@@ -87,22 +91,29 @@ def load_pair(config: EngineConfig, target: Loaded, on_packed: OnPacked) -> tupl
     return pair, (*loaded.notes, note)
 
 
-def _load_file(config: EngineConfig, on_packed: OnPacked) -> Loaded:
+def _refuse_mute(template: str | None, instructed: bool) -> None:
+    if instructed and template is None:
+        raise UnsupportedModelError("The model has no chat template, so it cannot be given instructions.")
+
+
+def _load_file(config: EngineConfig, on_packed: OnPacked, instructed: bool) -> Loaded:
     from editor_engine.models.native.load import load_native  # the extension and numpy: 0.15 s
 
     loaded = load_native(config, on_packed=on_packed)
     tokenizer = load_tokenizer(loaded.metadata, loaded.cache_folder)
     template = loaded.metadata.get("tokenizer.chat_template")
     template = template if isinstance(template, str) else None
+    _refuse_mute(template, instructed)
     return Loaded(loaded.model, tokenizer, template, loaded.cache_folder, loaded.notes)
 
 
-def _load_folder(config: EngineConfig) -> Loaded:
+def _load_folder(config: EngineConfig, instructed: bool) -> Loaded:
     from editor_engine.models.hf.checkpoint import open_folder
     from editor_engine.text.folder_tokenizer import load_folder_tokenizer
 
     checkpoint = open_folder(config.model_path, remote_code=config.hf.remote_code)
     text = load_folder_tokenizer(checkpoint.folder, rows=checkpoint.rows)  # first: it may refuse, and takes no memory
+    _refuse_mute(text.template, instructed)
 
     from editor_engine.models.hf.load import load_hf  # torch and transformers: seconds, once the folder is worth it
 
