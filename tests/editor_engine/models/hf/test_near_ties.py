@@ -1,6 +1,7 @@
 """The guard where it is needed: a head with near ties, and passes with more noise than any real one."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +97,29 @@ def test_a_cancel_in_a_replay_leaves_the_cache_whole(load: Load) -> None:
     model.truncate(0)
     model.forward([1, 2, 3], head_rows=1)
     assert model.forward([4, 5, 6], head_rows=3) == after
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("family", ["Qwen2", "Gemma3"])
+def test_many_edits_in_fine_and_in_coarse_types(
+    load: Load, folder_of: Callable[..., Path], family: str, dtype: str
+) -> None:
+    """With the shares as they are; bfloat16 replayed too, which by itself it is not."""
+    model = load(family, dtype, dtype=dtype)
+    model.guard = replace(model.guard, replay=True)
+    figures = check_drafts(model, folder_of(family, dtype), random_edits(4, seed=8), hostile=False)
+    assert (figures.equal, figures.first_difference) == (4, None)
+    decided, rerun = model.rerun_counts()
+    assert rerun < decided / (2 if dtype == "bfloat16" else 100)
+
+
+def test_a_head_with_twins_ties_in_every_form(load: Load, folder_of: Callable[..., Path]) -> None:
+    """Each row of the head but for noise that float32 hardly holds twice: every choice is a near tie."""
+    model = load("Llama")
+    head = model.network.module.lm_head.weight
+    with torch.no_grad():
+        head[192:] = head[:192] * (1 + 1e-6)
+    figures = check_drafts(model, folder_of("Llama"), random_edits(2, seed=4), hostile=False)
+    assert (figures.equal, figures.first_difference) == (2, None)
+    decided, rerun = model.rerun_counts()
+    assert rerun > decided / 4
