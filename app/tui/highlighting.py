@@ -124,6 +124,11 @@ class Highlighter:
                 self._colour_lexed(self._lexed, number)
         return self._found.get(number, ())
 
+    def find_first(self, count: int) -> None:
+        """Find the colours of the first `count` lines before they are shown, as on a thread."""
+        for number in range(0, min(count, len(self._lines)), _CHUNK):
+            self.spans(number)
+
     def _colour_parsed(self, query: "Query", tree: "Tree", first: int) -> None:
         from tree_sitter import QueryCursor
 

@@ -32,6 +32,8 @@ from app.tui.widgets.changed_lines import ChangedLines
 
 _MOST_STRIPS = 1_000
 """Drawn lines that are kept."""
+_FOUND_AHEAD = 512
+"""Lines that have their colours before they are scrolled to; 64 of them take a key's time, 5 ms."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class SourceView(ChangedLines, can_focus=True):
 
         def begun(language: Language) -> Highlighter:
             highlighter = Highlighter(document.lines, language)
-            highlighter.spans(0)
+            highlighter.find_first(_FOUND_AHEAD)
             return highlighter
 
         async def colour() -> None:

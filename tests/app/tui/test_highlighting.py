@@ -84,3 +84,12 @@ def test_every_class_has_a_colour_in_every_theme(theme: str) -> None:
         style = class_style(kind, BUILTIN_THEMES[theme])
         assert style.color is not None and style.bgcolor is None
         assert (style.color.number is not None) == theme.startswith("ansi")
+
+
+def test_colours_found_ahead_are_those_found_when_shown() -> None:
+    for name in ("a.py", "a.c"):
+        lines = [f"int value_{number} = {number};" if name == "a.c" else f"x = {number}" for number in range(200)]
+        language = detect_language(name, lines[0])
+        ahead, later = Highlighter(lines, language), Highlighter(lines, language)
+        ahead.find_first(130)
+        assert [ahead.spans(number) for number in range(200)] == [later.spans(number) for number in range(200)]
