@@ -19,6 +19,11 @@ import pytest
 # Resolved at import, before anything seals the user's folders off.
 _MODELS = Path(os.environ.get("REDRAFT_TEST_MODELS") or Path(platformdirs.user_data_dir("redraft")) / "models")
 
+_EXPORTED = Path(platformdirs.user_cache_dir("redraft")) / "test-exports"
+"""Models of GGUF files as folders for transformers: 1.3 GB that are written once, by the hash of the file."""
+_EXPORT_VERSION = 1
+"""Raised when what `editor_engine.export` writes changes."""
+
 _NUMBERS = itertools.count()
 _PACKED = "packed"
 
@@ -104,4 +109,16 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
             made[name] = make_checkpoint(root / name, family, dtype=dtype)
         return made[name]
 
+    return folder
+
+
+@pytest.fixture(scope="session")
+def qwen05_folder(qwen05_path: Path) -> Path:
+    """Qwen2.5 Coder 0.5B for transformers: the GGUF file's weights dequantised to float16."""
+    from editor_engine.export import export_folder
+    from editor_engine.store.hashing import hash_file
+
+    folder = _EXPORTED / f"{hash_file(qwen05_path)[:16]}-float16-v{_EXPORT_VERSION}" / "qwen2.5-coder-0.5b"
+    if not folder.is_dir():
+        export_folder(qwen05_path, folder, "float16")
     return folder

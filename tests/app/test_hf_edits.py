@@ -35,6 +35,7 @@ CHANGED = SOURCE.replace("def load", "def read")
 REGION_INSTRUCTION = "Close the file."
 REGION = Region(1, 2)
 REGION_CHANGED = SOURCE.replace("    return open(path)\n", "    with open(path) as file:\n        return file.read()\n")
+OPTIONS = [[], ["--no-draft"], ["--dtype", "bfloat16"], ["--attention", "eager"], ["--quantise", "nf4"]]
 TAUGHT = ("Qwen2", "Gemma3")
 """One whose cache is plain, one with windows shorter than the prompt."""
 
@@ -70,7 +71,7 @@ def lines_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("family", TAUGHT)
-@pytest.mark.parametrize("options", [[], ["--no-draft"], ["--dtype", "bfloat16"], ["--attention", "eager"]])
+@pytest.mark.parametrize("options", OPTIONS)
 def test_an_edit_is_applied_proved_and_drafted(
     taught: dict[str, Path], file: Path, capsys: pytest.CaptureFixture[str], family: str, options: list[str]
 ) -> None:
