@@ -158,6 +158,7 @@ def test_every_family_runs_and_nonsense_is_refused(
     tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str], family: str
 ) -> None:
     folder = make_checkpoint(tmp_path / family, family)
+    capsys.readouterr()  # transformers shows how far saving is; loading must not
     command = ["edit", str(file), "-i", INSTRUCTION, "--model", str(folder), "--threads", "1", "--apply", "--json"]
     code = main(command)
     result = lines_of(capsys)[-1]
