@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from editor_engine.errors import (
+from editor_engine.errors import (  # noqa: E402
     CancelledError,
     ContextOverflowError,
     EngineError,
@@ -17,10 +19,10 @@ from editor_engine.errors import (
     OutOfMemoryError,
     RequestError,
 )
-from editor_engine.models.hf.model import HfModel
-from editor_engine.models.sampling import Sampling
-from tests.support.hf_runs import check_drafts, random_edits, scores
-from tests.support.tiny_checkpoints import ARCHITECTURES, ROWS, WINDOW
+from editor_engine.models.hf.model import HfModel  # noqa: E402
+from editor_engine.models.sampling import Sampling  # noqa: E402
+from tests.support.hf_runs import check_drafts, random_edits, scores  # noqa: E402
+from tests.support.tiny_checkpoints import ARCHITECTURES, ROWS, WINDOW  # noqa: E402
 
 TOKENS = [(7 * index * index + 3 * index) % 300 for index in range(4 * WINDOW)]
 Load = Callable[..., HfModel]
@@ -164,8 +166,6 @@ def test_scores_and_choices_agree(load: Load) -> None:
 
 
 def test_the_lowest_of_equals_is_chosen(load: Load) -> None:
-    import torch
-
     model = load("Llama")
     head = model.network.module.lm_head.weight
     with torch.no_grad():
@@ -191,8 +191,6 @@ def test_a_cancelled_pass_leaves_the_cache_at_its_last_whole_one(load: Load, aft
         if seen > after:
             model.interrupt()
 
-    import torch
-
     linears = [part for part in model.network.module.modules() if isinstance(part, torch.nn.Linear)]
     handles = [part.register_forward_pre_hook(count, prepend=True) for part in linears]
     if after == 0:
@@ -209,6 +207,30 @@ def test_a_cancelled_pass_leaves_the_cache_at_its_last_whole_one(load: Load, aft
     assert np.array_equal(model.logits(TOKENS[:rows], head_rows=rows), expected)
 
 
+def test_a_cancel_is_seen_within_the_head_as_well(load: Load) -> None:
+    model = load("Qwen2")
+    slices = 0
+    original = torch.nn.functional.linear
+
+    def linear(*given: Any) -> Any:
+        nonlocal slices
+        if given[1].shape[0] == ROWS:  # the head
+            slices += 1
+            if slices == 2:
+                model.interrupt()
+        return original(*given)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(torch.nn.functional, "linear", linear)
+        with pytest.raises(CancelledError):
+            model.forward(TOKENS[:64], head_rows=64)
+    model.resume()
+    assert (slices, model.length) == (2, 0)
+    expected = scores(model, TOKENS[:64], chunk=16)
+    model.truncate(0)
+    assert np.abs(scores(model, TOKENS[:64]) - expected).max() < 1e-3 * np.abs(expected).max()
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -218,8 +240,6 @@ def test_a_cancelled_pass_leaves_the_cache_at_its_last_whole_one(load: Load, aft
     ],
 )
 def test_memory_that_runs_out_in_a_pass_ends_it_with_words(load: Load, error: Exception | str) -> None:
-    import torch
-
     model = load("Qwen2")
     scores(model, TOKENS[:30])
     expected = model.logits([3, 4], head_rows=2)
@@ -253,8 +273,6 @@ def test_a_fault_of_the_model_is_not_taken_for_memory(load: Load) -> None:
 @pytest.mark.parametrize("heads", [0, 1, 2])
 @pytest.mark.parametrize("value", ["nan", "inf"])
 def test_numbers_that_are_none_name_their_layer(load: Load, value: str, heads: int) -> None:
-    import torch
-
     model = load("Qwen2")
     model.forward([1, 2], head_rows=1)
     weight = model.network.layers[1].mlp.down_proj.weight  # type: ignore[union-attr]
