@@ -89,7 +89,7 @@ def ui(
         keys=dict(settings.keys),
         theme=look.theme,
         watch_options=watch_options,
-        given=_origins(load, engine, no_draft, strict),
+        given=origins(load, engine, no_draft, strict),
         on_picture=begin_to_look,
         load_options=tuple(command_words(_for_any(load))),
     )
@@ -108,7 +108,7 @@ def _for_any(load: Given) -> Given:
     return {name: value for name, value in load.items() if name not in ("model", "remote_code")}
 
 
-def _origins(
+def origins(
     load: Given, engine: str | None, no_draft: bool | None, strict: bool | None
 ) -> dict[str, tuple[object, str]]:
     """Settings key -> value and option, of what was given."""

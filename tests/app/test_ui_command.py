@@ -7,7 +7,7 @@ import pytest
 from app.cli import main
 from app.errors import ExitCode
 from app.paths import settings_file
-from app.ui_command import _for_picked
+from app.ui_command import _for_picked, origins
 from tests.support.command_line import run_command
 from tests.support.terminal import in_terminal
 
@@ -77,3 +77,13 @@ def test_the_ui_ends_when_its_terminal_is_gone(file: Path) -> None:
 def test_consent_to_run_code_is_for_the_model_it_was_given_for() -> None:
     load = {"model": "first", "remote_code": True, "quantise": "nf4", "threads": 2}
     assert _for_picked(load, "picked") == {"model": "picked", "quantise": "nf4", "threads": 2}
+
+
+def test_what_was_given_is_told_by_its_setting_and_its_option() -> None:
+    assert origins({"model": "smollm2", "threads": 2}, "http://localhost:1/v1", True, None) == {
+        "model": ("smollm2", "--model"),
+        "threads": (2, "--threads"),
+        "engine.url": ("http://localhost:1/v1", "--engine"),
+        "edit.draft": (False, "--no-draft"),
+    }
+    assert origins({}, None, None, True) == {"edit.strict": (True, "--strict")}

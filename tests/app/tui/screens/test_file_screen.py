@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 from app.editing.journal import Journal
-from app.editing.session_store import left_sessions
+from app.editing.resume import resumed_turns
+from app.editing.review import Decision
+from app.editing.session_store import SavedSession, SessionKeeper, left_sessions
 from app.paths import journal_dir
+from app.tui.messages import ReviewChanged
 from app.tui.screens.question import Question
 from app.tui.widgets.banner import Banner
+from app.tui.widgets.diff_view import DiffView
 from app.tui.widgets.instruction_box import InstructionBox
 from tests.support.headless_edit import CHANGED, SOURCE
 from tests.support.scripted_client import ScriptedClient, fenced
@@ -234,6 +238,49 @@ def test_what_is_open_is_kept_on_disk_until_it_is_decided(file: Path) -> None:
         assert left_sessions().sessions == ()
 
     drive(ScriptedClient(fenced(CHANGED)), steps, file=file)
+
+
+def test_no_hunk_of_a_reply_that_comes_waits_for_the_disk(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"value_{number} = {number}" for number in range(60)]
+    file.write_text("".join(f"{line}\n" for line in lines))
+    changed = "".join(f"{line}\n" for line in [*lines[:10], "ten = 10", *lines[11:]])
+    saved: list[int] = []
+    met: list[tuple[int, int]] = []
+    save = SessionKeeper.save
+
+    def counted(keeper: SessionKeeper, session: SavedSession) -> None:
+        saved.append(len(session.turns))
+        save(keeper, session)
+
+    monkeypatch.setattr(SessionKeeper, "save", counted)
+
+    async def steps(session: Session) -> None:
+        async def look() -> None:
+            session.workspace.query_one(DiffView).advance()
+            await session.pilot.pause()
+            review = session.last_turn().review
+            met.append((0 if review is None else len(review.hunks), len(saved)))
+
+        session.client.at_token = {300: look}
+        await session.ask("Do.")
+        assert met == [(1, 0)]  # a hunk could be decided by then
+        assert saved and session.last_turn().proposal is not None
+
+    drive(ScriptedClient(fenced(changed)), steps, file=file)
+
+
+def test_a_decision_is_kept_also_when_the_program_ends_before_it_is_painted(file: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.ask("Do.")
+        review = session.last_turn().review
+        assert review is not None
+        session.workspace.review_changed(ReviewChanged(review.decide(1, Decision.ACCEPTED)))
+        session.app.exit()
+
+    drive(ScriptedClient(fenced(CHANGED)), steps, file=file)
+    (left,) = left_sessions().sessions
+    last = resumed_turns(left.session).last
+    assert last is not None and last.review is not None and last.review.decisions == (Decision.ACCEPTED,)
 
 
 def test_a_reading_is_not_changed_while_the_model_is_at_work(file: Path) -> None:
