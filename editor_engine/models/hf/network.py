@@ -53,7 +53,7 @@ class Network:
             if states.shape[-2] <= _HEAD_ROWS:
                 return whole(states)  # type: ignore[no-any-return]
             parts = []
-            for part in states.split(_HEAD_ROWS, dim=-2):
+            for part in torch.split(states, _HEAD_ROWS, dim=-2):
                 self._poll()
                 parts.append(whole(part))
             return torch.cat(parts, dim=-2)
