@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -70,19 +71,20 @@ class HostileModel(FakeModel):
         return rows
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
-@given(
-    prompt=st.lists(st.integers(0, 62), min_size=1, max_size=30),
-    source=st.lists(st.integers(0, 62), max_size=30),
-    limit=st.integers(1, 60),
-    seed=st.integers(0, 99),
-    fails_after=st.integers(0, 20),
-    failure=st.sampled_from([None, NumericsError, OutOfMemoryError, MemoryError]),
-    context=st.integers(8, 80),
-    vocab=st.sampled_from([40, 64, 80]),
-    use=st.sampled_from([Use.ALWAYS, Use.MEASURED]),
-)
-def test_any_draft_model_gives_the_tokens_of_the_target_alone(
+PAIRS = {
+    "prompt": st.lists(st.integers(0, 62), min_size=1, max_size=30),
+    "source": st.lists(st.integers(0, 62), max_size=30),
+    "limit": st.integers(1, 60),
+    "seed": st.integers(0, 99),
+    "fails_after": st.integers(0, 20),
+    "failure": st.sampled_from([None, NumericsError, OutOfMemoryError, MemoryError]),
+    "context": st.integers(8, 80),
+    "vocab": st.sampled_from([40, 64, 80]),
+    "use": st.sampled_from([Use.ALWAYS, Use.MEASURED]),
+}
+
+
+def check_any_draft_model(
     prompt: list[int],
     source: list[int],
     limit: int,
@@ -118,6 +120,19 @@ def test_any_draft_model_gives_the_tokens_of_the_target_alone(
         stats = drafter.finish()
         assert all(stood <= seen for seen, stood in stats.by_position)
         assert stats.cache_bytes == 4 * len(small.cache)
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(**PAIRS)
+def test_any_draft_model_gives_the_tokens_of_the_target_alone(**case: Any) -> None:
+    check_any_draft_model(**case)
+
+
+@pytest.mark.slow
+@settings(derandomize=True, deadline=None, max_examples=5000)
+@given(**PAIRS)
+def test_thousands_of_draft_models_give_the_tokens_of_the_target_alone(**case: Any) -> None:
+    check_any_draft_model(**case)
 
 
 def test_a_draft_model_that_is_always_right_is_asked_and_believed() -> None:
