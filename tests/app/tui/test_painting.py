@@ -17,7 +17,8 @@ from app.tui.widgets.diff_view import DiffView
 from app.tui.widgets.source_view import SourceView
 from editor_engine.events import Pass
 from editor_engine.requests import CompletionRequest
-from tests.support.scripted_client import ScriptedClient
+from tests.support.headless_edit import CHANGED
+from tests.support.scripted_client import ScriptedClient, fenced
 from tests.support.stepped_client import SteppedClient
 from tests.support.tui import WIDE, Session, drive
 
@@ -114,3 +115,16 @@ def test_a_line_that_looks_as_before_is_not_drawn_again(tmp_path: Path, monkeypa
         assert all(old is new for old, new in zip(before, again, strict=True))
 
     drive(ScriptedClient(whole_lines), steps, file=path)
+
+
+def test_moving_the_focus_makes_no_widget(file: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.ask("Change it")
+        before, keys = list(session.workspace.walk_children()), set[str]()
+        for _ in range(3):
+            await session.press("f6")
+            keys.add(session.shown().split("\n")[-1])
+        assert len(keys) == 3
+        assert list(session.workspace.walk_children()) == before
+
+    drive(ScriptedClient(fenced(CHANGED)), steps, file=file)
