@@ -31,14 +31,14 @@ _LINES = (
 )
 
 
-def random_edits(count: int, seed: int, tokens: int = 40) -> list[IdentityCase]:
-    """Edits of random little files, every third one drawn instead of greedy."""
+def random_edits(count: int, seed: int, tokens: int = 32) -> list[IdentityCase]:
+    """Edits of random little files, every other one drawn instead of greedy."""
     chance = random.Random(seed)
     cases = []
     for number in range(count):
         source = "\n".join(chance.choices(_LINES, k=chance.randint(2, 7))) + "\n"
         messages = (Message("user", f"{source}\n{chance.choice(['Rename it', 'Keep it', 'Add types'])}."),)
-        drawn = 0.8 if number % 3 == 2 else 0.0
+        drawn = 0.8 if number % 2 else 0.0
         request = CompletionRequest(messages, tokens, source=source, temperature=drawn, seed=number)
         cases.append(IdentityCase(f"edit {number}", request))
     return cases

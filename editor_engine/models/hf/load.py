@@ -68,6 +68,7 @@ def load_hf(
     check_attention(config.hf, arithmetic, place.device)
 
     with packages.hushed():
+        _refuse_cache(checkpoint, config, context)
         module = _module(checkpoint, config, arithmetic, place)
         limit, limit_notes = _rope_limit(module, context)
         cache = RewindCache.of(module.config, limit)
@@ -130,6 +131,20 @@ def _refuse_if_short(checkpoint: Checkpoint, config: EngineConfig, context: int,
         f"{size_words(whole.bytes(context), up=True)} with a context of {context} tokens, so it runs on the CPU; "
         "--gpu-layers puts a part of it there, --context-length shortens the context."
     )
+
+
+def _refuse_cache(checkpoint: Checkpoint, config: EngineConfig, context: int) -> None:
+    """Raise UnsupportedModelError, before any weights are read, for a model whose cache cannot be rewound."""
+    from transformers import AutoConfig
+
+    from editor_engine.models.hf.cache import RewindCache
+
+    trusted = checkpoint.remote_code and config.hf.remote_code
+    try:
+        settings = AutoConfig.from_pretrained(str(checkpoint.folder), local_files_only=True, trust_remote_code=trusted)
+        RewindCache.of(settings, context)
+    except Exception as error:  # whatever transformers finds wrong with the configuration
+        raise _refusal(checkpoint, config, error) from error
 
 
 def _module(checkpoint: Checkpoint, config: EngineConfig, arithmetic: "Arithmetic", place: "Place") -> Any:

@@ -173,6 +173,19 @@ def test_memory_is_asked_for_before_it_is_taken(folder_of: FolderOf, monkeypatch
         load_hf(checkpoint, replace(config, max_memory=10_000_000))
 
 
+def test_a_cache_that_cannot_be_rewound_is_refused_before_weights_are_read(
+    folder_of: FolderOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "mixed"
+    shutil.copytree(folder_of("Llama"), folder)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "lfm2", "layer_types": ["conv", "full_attention"], "architectures": ["Lfm2ForCausalLM"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    monkeypatch.setattr(load_module, "_module", None)  # whoever calls it fails
+    with pytest.raises(UnsupportedModelError, match="keeps its state in a LinearAttentionLayer"):
+        loaded(folder)
+
+
 def test_stretched_positions_end_the_context_where_the_stretching_begins(tmp_path: Path) -> None:
     scaling = {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 10000.0}
     folder = make_checkpoint(
