@@ -15,6 +15,7 @@ from pathlib import Path
 from editor_engine.errors import FetchError, ModelFileError
 from editor_engine.foreign_json import read_bytes
 from editor_engine.store import hub
+from editor_engine.store.continued import download
 from editor_engine.store.hashing import hash_file
 from editor_engine.store.hub_folders import HubId, hub_dir, verify_folder, write_folder_record
 from editor_engine.store.installed import InstalledModel, find_installed
@@ -148,39 +149,44 @@ def _is_whole(target: Path) -> bool:
 
 
 def _fetch(repository: HubRepository, target: Path, report: Report, endpoint: str | None) -> None:
-    from huggingface_hub import hf_hub_download  # as in `ask_hub`
+    from huggingface_hub import hf_hub_url  # as in `ask_hub`
 
     scratch = target.with_name(f".{target.name}.part")
     scratch.mkdir(exist_ok=True)
     require_space(scratch, repository.bytes - sum(_here(scratch, file) for file in repository.files))
     report(Fetching(hub.SOURCE, 0, repository.bytes))
     done, hashes = 0, {}
+
+    def on_bytes(read: int) -> None:
+        report(Fetching(hub.SOURCE, min(done + read, repository.bytes), repository.bytes))
+
     for file in repository.files:
+        part = _part(scratch, file)
+        url = hf_hub_url(repository.id.repository, file.name, revision=repository.commit, endpoint=endpoint)
         try:
             with hub.hub_errors():
-                hf_hub_download(
-                    repository.id.repository,
-                    file.name,
-                    revision=repository.commit,
-                    local_dir=scratch,
-                    endpoint=endpoint,
-                    token=False,
-                    tqdm_class=hub.meter(repository.bytes, report, done),
-                )
+                download(url, part, file.bytes, on_bytes)
         except FetchError as error:
             reason = str(error).rstrip(".")
             raise FetchError(
                 f"{file.name} of {repository.id} could not be fetched from the model hub: {reason}. "
                 "What has arrived is kept; pull again."
             ) from error
-        hashes[file.name] = _checked(scratch / file.name, file, repository.id)
+        hashes[file.name] = _checked(part, file, repository.id)
         done += file.bytes
-        report(Fetching(hub.SOURCE, done, repository.bytes))
+        on_bytes(0)
+    for file in repository.files:
+        os.replace(_part(scratch, file), scratch / file.name)
     _settle(scratch, target, repository.commit, hashes)
 
 
+def _part(scratch: Path, file: HubFile) -> Path:
+    """Where a file lies until all have come; its name says what it will be, so that no other commit's is continued."""
+    return scratch / f".{file.name}.{(file.sha256 or file.git_sha1 or '')[:16]}"
+
+
 def _here(scratch: Path, file: HubFile) -> int:
-    path = scratch / file.name
+    path = _part(scratch, file)
     return path.stat().st_size if path.is_file() else 0
 
 
@@ -198,11 +204,9 @@ def _checked(path: Path, file: HubFile, hub_id: HubId) -> str:
 
 
 def _settle(scratch: Path, target: Path, commit: str, hashes: dict[str, str]) -> None:
-    """Put a folder whose files are right under its name, durably, without what the hub's client keeps beside them."""
+    """Put a folder whose files are right under its name, durably, and nothing else with them."""
     for path in scratch.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name not in hashes:
+        if path.name not in hashes:  # of an earlier commit
             path.unlink()
     for name in hashes:
         with (scratch / name).open("rb") as stream:

@@ -44,7 +44,7 @@ def fetch_from_hub(model: CatalogueModel, folder: Path, report: Report, endpoint
             local_dir=folder,
             endpoint=endpoint,
             token=False,
-            tqdm_class=meter(model.bytes, report),
+            tqdm_class=_meter(model.bytes, report),
         )
     return Path(path)
 
@@ -62,11 +62,8 @@ def hub_errors() -> Iterator[None]:
         raise FetchError(f"{type(error).__name__}: {reason}" if reason else type(error).__name__) from error
 
 
-def meter(total: int, report: Report, before: int = 0) -> type:
-    """A class with the part of tqdm's face that huggingface_hub uses, which reports instead of drawing.
-
-    `before`: bytes of the model that other files have brought.
-    """
+def _meter(total: int, report: Report) -> type:
+    """A class with the part of tqdm's face that huggingface_hub uses, which reports instead of drawing."""
 
     class Meter:
         def __init__(self, *_: object, initial: int = 0, **__: object) -> None:
@@ -74,7 +71,7 @@ def meter(total: int, report: Report, before: int = 0) -> type:
 
         def update(self, n: float | None = 1) -> None:
             self.n += int(n or 0)
-            report(Fetching(SOURCE, min(before + self.n, total), total))
+            report(Fetching(SOURCE, min(self.n, total), total))
 
         def __enter__(self) -> "Meter":
             return self

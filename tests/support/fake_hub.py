@@ -28,6 +28,14 @@ class FakeHub:
         """Files that are told of and not handed out."""
         self.swapped: dict[str, bytes] = {}
         """Files that are other than what is told of them."""
+        self.broken: dict[str, int] = {}
+        """Files whose next answer ends after so many bytes, once."""
+        self.stalled: dict[str, int] = {}
+        """Files whose next answer stops after so many bytes, and goes on when `go_on` is set."""
+        self.stopped, self.go_on = threading.Event(), threading.Event()
+        self.ranges: list[str] = []
+        """What was asked for by range."""
+        self.takes_ranges = True
         self.requests: list[str] = []
         """`GET /path`, queries left out."""
         self.tokens: set[str | None] = set()
@@ -79,12 +87,28 @@ def serving(hub: FakeHub) -> Iterator[FakeHub]:
             hub.requests.append(f"{self.command} {path}")
             hub.tokens.add(self.headers.get("Authorization"))
             status, data, headers = hub.answer(path)
+            asked = self.headers.get("Range")
+            if asked and status == 200 and hub.takes_ranges:
+                hub.ranges.append(asked)
+                start = int(asked.removeprefix("bytes=").removesuffix("-"))
+                headers["Content-Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
+                status, data = 206, data[start:]
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(data))}.items():
                 self.send_header(name, value)
             self.end_headers()
             if body:
-                self.wfile.write(data)
+                self._send(path.rpartition("/")[2], data)
+
+        def _send(self, name: str, data: bytes) -> None:
+            if name in hub.stalled:
+                count = hub.stalled.pop(name)
+                self.wfile.write(data[:count])
+                self.wfile.flush()
+                hub.stopped.set()
+                hub.go_on.wait()
+                return
+            self.wfile.write(data[: hub.broken.pop(name, len(data))])
 
         def log_message(self, *_: object) -> None:
             """Quiet."""
@@ -96,6 +120,7 @@ def serving(hub: FakeHub) -> Iterator[FakeHub]:
     try:
         yield hub
     finally:
+        hub.go_on.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -1,6 +1,9 @@
 """Folders from a hub on the loopback interface: what is fetched, what never is, and everything that can go wrong."""
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -93,6 +96,64 @@ def test_a_pull_that_stopped_continues_with_the_files_that_are_missing(hub: Fake
     hub.missing, hub.requests = set(), []
     pulled(hub)
     assert set(hub.downloads()) == WANTED - arrived
+
+
+LARGE = bytes(range(256)) * 1200
+"""Weights of some length, as bytes."""
+
+DRIVER = """
+import sys
+from editor_engine.store.fetch_folder import ask_hub, pull_folder
+from editor_engine.store.hub_folders import HubId
+
+pull_folder(ask_hub(HubId("owner/tiny", None), sys.argv[1]), lambda event: None, sys.argv[1])
+"""
+
+
+def test_a_killed_pull_continues_within_the_file(hub: FakeHub) -> None:
+    hub.files["model.safetensors"] = LARGE
+    hub.stalled = {"model.safetensors": 150_000}
+    with subprocess.Popen([sys.executable, "-c", DRIVER, hub.endpoint]) as process:
+        assert hub.stopped.wait(60)
+        part = next(iter((hub_dir() / ".owner--tiny.part").glob(".model.safetensors.*")))
+        while part.stat().st_size < 100_000:  # what is on its way arrives
+            assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+    kept = part.stat().st_size
+    assert part.read_bytes() == LARGE[:kept]
+    assert find_installed("owner/tiny") is None
+    path = pulled(hub) / "model.safetensors"
+    assert path.read_bytes() == LARGE
+    assert hub.ranges == [f"bytes={kept}-"]
+
+
+@pytest.mark.parametrize("takes_ranges", [True, False])
+def test_a_connection_that_breaks_is_taken_up_again(hub: FakeHub, takes_ranges: bool) -> None:
+    hub.files["model.safetensors"] = LARGE
+    hub.broken, hub.takes_ranges = {"model.safetensors": 100_000}, takes_ranges
+    assert (pulled(hub) / "model.safetensors").read_bytes() == LARGE
+    assert hub.ranges == (["bytes=100000-"] if takes_ranges else [])
+
+
+def test_a_connection_that_brings_nothing_ends_the_pull(hub: FakeHub) -> None:
+    hub.broken = {"model.safetensors": 0}
+    with pytest.raises(FetchError, match=r"model\.safetensors of owner/tiny could not be fetched .*arrived is kept"):
+        pulled(hub)
+    hub.swapped = {"model.safetensors": hub.files["model.safetensors"] + b"more"}
+    with pytest.raises(FetchError, match=r"it sends more than the \d+ bytes it told of"):
+        pulled(hub)
+    hub.swapped = {}
+    assert (pulled(hub) / "model.safetensors").read_bytes() == hub.files["model.safetensors"]
+
+
+def test_what_another_commit_left_is_not_continued(hub: FakeHub) -> None:
+    hub.missing = {"model.safetensors"}
+    with pytest.raises(FetchError):
+        pulled(hub)
+    hub.missing, hub.requests = set(), []
+    hub.files["config.json"] += b" "
+    assert {path.name for path in pulled(hub).iterdir()} == WANTED | {RECORD}
+    assert set(hub.downloads()) == {"model.safetensors", "config.json"}
 
 
 def test_bytes_that_are_not_those_told_of_are_refused_and_removed(hub: FakeHub) -> None:
