@@ -1,4 +1,5 @@
-"""How much memory this process can still take. Light; used by the store's choice of a model and by a load.
+"""How much memory this process can still take, and what its processor is good at. Light; used by the store's choice of
+a model and by a load.
 
 Knows nothing of models. Where the system does not say what is free (not Linux), the answer is None, never a guess.
 """
@@ -16,6 +17,13 @@ def available_bytes(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cg
     if free is not None:
         limits.append(free)
     return min(limits, default=None)
+
+
+def multiplies_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """The processor has a unit for matrices of bfloat16 (AMX); False where the system does not say."""
+    lines = _text(cpuinfo).splitlines()
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return "amx_bf16" in flags.split()
 
 
 def _mem_available(meminfo: Path) -> int | None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from editor_engine.machine import available_bytes
+from editor_engine.machine import available_bytes, multiplies_bfloat16
 
 
 def system(root: Path, files: dict[str, str]) -> int | None:
@@ -68,3 +68,12 @@ def test_nonsense_is_not_a_limit(tmp_path: Path) -> None:
 def test_this_machine_says_something_sane() -> None:
     available = available_bytes()
     assert available is None or 10**6 < available < 10**15
+
+
+def test_a_unit_for_bfloat16_is_found_by_its_flag(tmp_path: Path) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    assert not multiplies_bfloat16(cpuinfo)
+    cpuinfo.write_text("processor\t: 0\nflags\t\t: fpu avx512_bf16\n")
+    assert not multiplies_bfloat16(cpuinfo)
+    cpuinfo.write_text("processor\t: 0\nflags\t\t: fpu amx_bf16 avx2\n")
+    assert multiplies_bfloat16(cpuinfo)

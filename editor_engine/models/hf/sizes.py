@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from math import prod
 
 from editor_engine.config import HfOptions
+from editor_engine.machine import multiplies_bfloat16
 from editor_engine.models.hf.checkpoint import Checkpoint
 from editor_engine.quant.safetensors import StoredTensor
 
@@ -38,12 +39,15 @@ def stored_dtype(checkpoint: Checkpoint) -> str:
 def chosen_dtype(checkpoint: Checkpoint, options: HfOptions, device: str) -> str:
     """What `auto` means, by the checkpoint and the kind of device (`cpu`, `cuda`).
 
-    A graphics processor takes the weights as they are stored. A CPU takes float32: it is the fastest there token by
-    token, and rounds so finely that near ties are rare.
+    A graphics processor takes the weights as they are stored. So does a CPU with a unit for bfloat16, where wide passes
+    cost little more than narrow ones (an edit on 0.5B: 27 tok/s drafted, 6 in float32); another CPU takes float32.
     """
     if options.dtype != "auto":
         return options.dtype
-    return "float32" if device == "cpu" else stored_dtype(checkpoint)
+    stored = stored_dtype(checkpoint)
+    if device != "cpu" or (stored == "bfloat16" and multiplies_bfloat16()):
+        return stored
+    return "float32"
 
 
 def computed_dtype(options: HfOptions, dtype: str) -> str:

@@ -123,7 +123,10 @@ def test_a_folder_that_does_not_fit_may_fit_with_smaller_weights(tmp_path: Path)
         refuse_what_does_not_fit(config, Machine(whole - 2 * CACHE * (CONTEXT - 1000)), lambda plan: iter(()))
 
 
-def test_a_folder_that_does_not_fit_in_float32_may_fit_as_it_is_stored(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_fit_in_float32_may_fit_as_it_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("editor_engine.models.hf.sizes.multiplies_bfloat16", lambda: False)
     config = EngineConfig(write_bare(tmp_path / "bare"), context_length=CONTEXT)
     room = plan_load(config, Machine(None)).needed(CPU) - 4 * CACHE * CONTEXT + 2 * CACHE * 1500
     with pytest.raises(OutOfMemoryError, match=r"fits is weights as they are stored \(--dtype bfloat16\)"):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from editor_engine.config import HfOptions
+from editor_engine.models.hf import sizes
 from editor_engine.models.hf.checkpoint import Checkpoint
 from editor_engine.models.hf.sizes import chosen_dtype, computed_dtype, stored_dtype, weights_bytes
 from editor_engine.quant.safetensors import SafetensorsFile, StoredTensor
@@ -42,8 +43,15 @@ EMBEDDING, LINEAR, VECTORS = 6400, 8192, 192
         ("F32", "cpu", "float16", "float16"),
     ],
 )
-def test_the_type(stored: str, device: str, asked: str, dtype: str) -> None:
+def test_the_type(stored: str, device: str, asked: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "multiplies_bfloat16", lambda: False)
     assert chosen_dtype(checkpoint(stored), HfOptions(dtype=asked), device) == dtype
+
+
+@pytest.mark.parametrize(("stored", "dtype"), [("BF16", "bfloat16"), ("F16", "float32"), ("F32", "float32")])
+def test_a_cpu_with_a_unit_for_it_takes_bfloat16(stored: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "multiplies_bfloat16", lambda: True)
+    assert chosen_dtype(checkpoint(stored), HfOptions(), "cpu") == dtype
 
 
 def test_packed_weights_are_multiplied_in_what_was_asked_for() -> None:
