@@ -5,19 +5,16 @@ messages contain are told apart by construction, so content never becomes a mark
 prompt on any day (a template is not told the date).
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NoReturn
 
 import jinja2
-from jinja2 import nodes
-from jinja2.ext import Extension
-from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.exceptions import SecurityError
 
 from editor_engine.errors import UnsupportedModelError
 from editor_engine.requests import Message
+from editor_engine.text.template_sandbox import Sandbox, limited
 from editor_engine.text.tokenizer import Piece
 
 FIRST_PLACEHOLDER = 0xF0000
@@ -36,9 +33,9 @@ def render_prompt(
     """
     try:
         pieces = _pieces(template, messages, bos, eos)
-    except UnsupportedModelError:
+    except UnsupportedModelError as error:
         merged = _without_system(messages)
-        if merged is None:
+        if merged is None or isinstance(error.__cause__, SecurityError):
             raise
         pieces = _pieces(template, merged, bos, eos)
     return [*pieces, Piece(prefill, special=False)] if prefill else pieces
@@ -114,30 +111,18 @@ def _render(
         {"role": message.role, "content": content} for message, content in zip(messages, contents, strict=True)
     ]
     try:
-        return _compile(template).render(
-            messages=conversation, tools=None, documents=None, add_generation_prompt=True, **variables
-        )
+        with limited():
+            return _compile(template).render(
+                messages=conversation, tools=None, documents=None, add_generation_prompt=True, **variables
+            )
     except Exception as error:  # a template is foreign code: what it raises has no bound
-        raise UnsupportedModelError(f"The model's chat template cannot be used: {error}.") from error
-
-
-class _Generation(Extension):
-    """`{% generation %}` marks what a model wrote, for those who train on it; the text is the same without."""
-
-    tags = {"generation"}  # noqa: RUF012 - as jinja declares it
-
-    def parse(self, parser: Parser) -> list[nodes.Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        why = str(error).strip().rstrip(".") or type(error).__name__
+        raise UnsupportedModelError(f"The model's chat template cannot be used: {why}.") from error
 
 
 @lru_cache(maxsize=4)
 def _compile(template: str) -> jinja2.Template:
-    """White space rules and helpers as transformers has them, which templates are written for."""
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
-    )
-    environment.filters["tojson"] = _to_json
+    environment = Sandbox()
     environment.globals["raise_exception"] = _raise_exception
     return environment.from_string(template)
 
@@ -145,8 +130,3 @@ def _compile(template: str) -> jinja2.Template:
 def _raise_exception(message: str) -> NoReturn:
     """For templates that refuse a conversation, for instance one that does not alternate."""
     raise jinja2.TemplateError(message)
-
-
-def _to_json(value: object, indent: int | None = None) -> str:
-    """JSON as templates expect it: no escapes beyond JSON's own."""
-    return json.dumps(value, ensure_ascii=False, indent=indent)
