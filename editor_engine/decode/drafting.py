@@ -71,6 +71,8 @@ class Drafting:
         rule = choose.rule if isinstance(choose, RejectionChooser) else None
         # What a draft model gains depends on what is written, and on how sure of its choice the target is.
         kind = f"{'edit' if tokens.source else 'text'} {self._draft_rule if request.temperature > 0 else 'greedy'}"
+        if self.pair.use is Use.ALWAYS:  # what is learned under a measurement is not what an edit would learn
+            kind += " always"
         cost, most = self._costs.cost, request.max_tokens
         return ModelDrafter(chain, self.pair, tokens.prompt, self._stop_ids, cost, kind, most, self._clock, rule)
 

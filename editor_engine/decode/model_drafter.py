@@ -24,6 +24,9 @@ from editor_engine.errors import CancelledError, EngineError
 from editor_engine.events import DRAFT_MODEL, DraftModelStats, Provenance
 from editor_engine.models.sampling import likeliest
 
+FIRST_LENGTH = 4
+"""Most tokens of a draft that follows a refused one, and what each accepted draft adds: chances are only learned."""
+
 CATCH_UP = 8
 """Tokens the draft model may take in with the pass that drafts; more are read apart, when that pays."""
 
@@ -143,6 +146,8 @@ class ModelDrafter:
             origins = self._chain.observe(draft, accepted, emitted, None)
             if attempt is not None and pass_s is not None:  # it was not sure enough of anything
                 self._attempted(attempt.seconds + pass_s, pass_s)
+            elif not draft.tokens and pass_s is not None:
+                self._pair.gain.stepped(self._kind, pass_s)
         else:
             origins = self._chain.observe(Draft(), 0, emitted, None)
             origins[:accepted] = [replace(origin, provenance=Provenance.DRAFTED) for origin in origins[:accepted]]
@@ -195,7 +200,9 @@ class ModelDrafter:
         """Let the draft model draft, if that is expected to pay; the attempt is kept where `draft` finds it."""
         pair, info = self._pair, self._pair.model.info
         plain_s = pair.gain.plain_s or self._cost.step_seconds(len(self._tokens))
-        if room < 1 or plain_s is None or pair.gain.plain_is_due:  # the first pass of all tells what passes take
+        if room < 1 or plain_s is None:  # the first pass of all tells what passes take
+            return
+        if pair.gain.plain_is_due and not proposed.tokens:  # without a draft this is a plain step, to be timed
             return
         costs = self._cost.costs(len(self._tokens))
         place = Place(plain_s, pair.pass_seconds(len(self._tokens), plain_s), costs)
@@ -214,7 +221,7 @@ class ModelDrafter:
             self._asked = True
             if apart:
                 self._read(missing[:apart])
-            self._draft(place, missing[apart:], room)
+            self._draft(place, missing[apart:], min(room, FIRST_LENGTH * (1 + self._streak)))
 
     def _wanted(self, place: Place, proposed: Draft, apart: int, room: int) -> bool:
         """Decide by gain and cost; the reason for a no is kept for the report."""

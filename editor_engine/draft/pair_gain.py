@@ -61,6 +61,9 @@ class PairGain:
         self._chances = Acceptance(priors, default=_USUAL, weight=8.0, window=100.0)
         self._measured: dict[str, tuple[float, float, float]] = {}  # kind -> attempts, seconds, seconds of plain steps
         self._lengths: dict[str, float] = {}
+        self._all: dict[
+            str, tuple[float, float]
+        ] = {}  # kind -> seconds, of plain steps; with steps it was not asked for
         self._budget_s = 0.0
         self._plain: deque[float] = deque(maxlen=_PLAIN_KEPT)
         self._since_plain = 0
@@ -109,7 +112,7 @@ class PairGain:
 
         `streak`: attempts right before this one of which every token was accepted.
         """
-        rate = max(1.0, self.gain(kind, place))
+        rate = self._rate(kind)
         draft = place.draft_s / place.plain_s
         tokens, weight = 0.0, self._chances.chance(_ahead(0, streak))
         further = self._chances.chance(_ahead(1, streak))
@@ -122,12 +125,12 @@ class PairGain:
 
     def worth_a_row(self, kind: str, place: Place, chance: float, drafted: int) -> bool:
         """A further token that stands with `chance` is worth verifying after `drafted` others."""
-        rate = max(1.0, self.gain(kind, place))
+        rate = self._rate(kind)
         return chance > rate * (place.costs[drafted + 2] - place.costs[drafted + 1])
 
     def worth_a_pass(self, kind: str, place: Place, chance: float, drafted: int) -> bool:
         """To draft one more token is worth a pass of the draft model and a row, when `drafted` stand with `chance`."""
-        rate = max(1.0, self.gain(kind, place))
+        rate = self._rate(kind)
         cost = place.draft_s / place.plain_s + place.costs[drafted + 2] - place.costs[drafted + 1]
         return chance * self._chances.chance(_ahead(1, 0)) > rate * cost
 
@@ -165,13 +168,31 @@ class PairGain:
         """A trial's reading took so long."""
         self._budget_s = max(0.0, self._budget_s - seconds)
 
+    def stepped(self, kind: str, seconds: float) -> None:
+        """A plain step was taken where the rest of the chain had no draft, and the draft model was not asked."""
+        self._add(kind, seconds, seconds)
+
     def attempted(self, kind: str, seconds: float, plain_s: float) -> None:
         """One attempt, its verification included, took `seconds`; what it emitted takes `plain_s` in plain steps."""
         self._since_plain += 1
+        self._add(kind, seconds, plain_s)
         keep = 1.0 - 1.0 / _KEPT
         attempts, all_s, all_plain_s = self._measured.get(kind, (0.0, 0.0, 0.0))
         self._measured[kind] = attempts * keep + 1.0, all_s * keep + seconds, all_plain_s * keep + plain_s
         self._budget_s = max(0.0, self._budget_s - max(0.0, seconds - plain_s))
+
+    def _add(self, kind: str, seconds: float, plain_s: float) -> None:
+        keep = 1.0 - 1.0 / _KEPT
+        all_s, all_plain_s = self._all.get(kind, (0.0, 0.0))
+        self._all[kind] = all_s * keep + seconds, all_plain_s * keep + plain_s
+
+    def _rate(self, kind: str) -> float:
+        """Tokens that come in the time of a plain step where the rest of the chain has no draft: what one is worth.
+
+        Not the gain of attempts alone: asked only where it is sure, it would seem too good to be asked anywhere else.
+        """
+        seconds, plain_s = self._all.get(kind, (0.0, 0.0))
+        return max(1.0, plain_s / seconds) if seconds > 0.0 else 1.0
 
     def snapshot(self) -> dict[str, dict[str, list[float]]]:
         """What was learned, for JSON."""

@@ -80,6 +80,19 @@ def test_the_gain_is_taken_over_plain_steps_that_were_timed_lately() -> None:
     assert gain.plain_s == 3.0
 
 
+def test_a_token_is_worth_what_all_steps_give_not_what_the_best_ones_do() -> None:
+    """A draft model that is asked only where it is sure must not raise the price of asking it elsewhere."""
+    sure, all_of_it = PairGain(), PairGain()
+    for _ in range(100):
+        for gain in (sure, all_of_it):
+            gain.attempted("text", 1.0, 2.0)
+        for _ in range(9):
+            all_of_it.stepped("text", 1.0)
+    assert sure.measured("text") == all_of_it.measured("text") == pytest.approx(2.0)
+    chance = 1.5 * (DEAR[2] - DEAR[1])
+    assert all_of_it.worth_a_row("text", place(0.3), chance, 0) and not sure.worth_a_row("text", place(0.3), chance, 0)
+
+
 def test_lengths_follow_the_replies() -> None:
     gain = PairGain()
     before = gain.left_over("edit", "reply")
