@@ -1,6 +1,6 @@
 """Whole edits on folders with Hugging Face checkpoints: command line, regions, proof, reuse, cancel, server, watch.
 
-Two tiny models know their replies by heart, so that edits come to their end; every other family writes nonsense, which
+Tiny models of every family know their replies by heart, so that edits come to their end; one writes nonsense, which
 must be refused like any other nonsense.
 """
 
@@ -35,9 +35,9 @@ CHANGED = SOURCE.replace("def load", "def read")
 REGION_INSTRUCTION = "Close the file."
 REGION = Region(1, 2)
 REGION_CHANGED = SOURCE.replace("    return open(path)\n", "    with open(path) as file:\n        return file.read()\n")
-OPTIONS = [[], ["--no-draft"], ["--dtype", "bfloat16"], ["--attention", "eager"], ["--quantise", "nf4"]]
+OPTIONS = [["--no-draft"], ["--dtype", "bfloat16"], ["--attention", "eager"], ["--quantise", "nf4"]]
 TAUGHT = ("Qwen2", "Gemma3")
-"""One whose cache is plain, one with windows shorter than the prompt."""
+"""One whose cache is plain, one with windows shorter than the prompt; these know the edit of a region, too."""
 
 
 def whole(source: str = SOURCE, instruction: str = INSTRUCTION) -> CompletionRequest:
@@ -53,7 +53,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("taught")
     rest = REGION_CHANGED.removeprefix(region().prefill.partition("\n")[2])
     lessons = [Lesson(whole(), f"{CHANGED}```"), Lesson(region(), f"{rest}```")]
-    return {family: teach(root / family, family, lessons) for family in TAUGHT}
+    return {family: teach(root / family, family, lessons[: 1 + (family in TAUGHT)]) for family in ARCHITECTURES}
 
 
 @pytest.fixture
@@ -70,8 +70,10 @@ def lines_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-@pytest.mark.parametrize("family", TAUGHT)
-@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [*((family, []) for family in ARCHITECTURES), *((family, options) for options in OPTIONS for family in TAUGHT)],
+)
 def test_an_edit_is_applied_proved_and_drafted(
     taught: dict[str, Path], file: Path, capsys: pytest.CaptureFixture[str], family: str, options: list[str]
 ) -> None:
@@ -153,11 +155,8 @@ def test_a_prompt_is_read_once_and_a_cancel_leaves_no_trace(taught: dict[str, Pa
     assert ids_of(list(engine.complete(region()))) == ids_of(list(fresh.complete(region())))
 
 
-@pytest.mark.parametrize("family", ARCHITECTURES)
-def test_every_family_runs_and_nonsense_is_refused(
-    tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str], family: str
-) -> None:
-    folder = make_checkpoint(tmp_path / family, family)
+def test_nonsense_is_refused(tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make_checkpoint(tmp_path / "random", "Llama")
     capsys.readouterr()  # transformers shows how far saving is; loading must not
     command = ["edit", str(file), "-i", INSTRUCTION, "--model", str(folder), "--threads", "1", "--apply", "--json"]
     code = main(command)
