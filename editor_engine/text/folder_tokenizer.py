@@ -82,10 +82,18 @@ class _Parts:
         model = tables.get("model")
         if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict | list):
             raise ModelFileError(f"{TOKENIZER} is damaged: it has no vocabulary.")
-        if model.get("type", "BPE") != "BPE" or not isinstance(model["vocab"], dict):
-            raise UnsupportedModelError(
-                f"The model's tokenizer is of kind {shown(model.get('type'))}; this engine runs BPE only."
-            )
+        kind = model.get("type", "BPE" if isinstance(model["vocab"], dict) else "Unigram")
+        if kind == "BPE" and not isinstance(model["vocab"], dict):
+            raise ModelFileError(f"{TOKENIZER} is damaged: its vocabulary is a list, which BPE has none of.")
+        if kind != "BPE":
+            raise UnsupportedModelError(f"The model's tokenizer is of kind {shown(kind)}; this engine runs BPE only.")
+        for affix in ("continuing_subword_prefix", "end_of_word_suffix"):
+            # A text would not come back as it was; and the library panics, loudly, over merges shorter than the first.
+            if model.get(affix):
+                raise UnsupportedModelError(
+                    f"The model's tokenizer marks parts of words ({affix} is {shown(model[affix])}), so files would "
+                    "not come back as they are; use another model."
+                )
         self._model: dict[str, Any] = model
         self._vocabulary: dict[str, Any] = model["vocab"]
         if not all(_is_id(index) for index in self._vocabulary.values()):

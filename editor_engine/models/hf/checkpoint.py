@@ -42,6 +42,7 @@ _EMBEDDINGS = (
 _WRITERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 _INDEX_LIMIT = 64 << 20
 _SAMPLE = 1 << 12
+_MOST_LABELS = 1 << 16  # of classes, which a language model has none of; transformers makes a name for each
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,7 @@ def open_folder(folder: Path, *, remote_code: bool = False) -> Checkpoint:
             "executed unless you have read it and say --remote-code."
         )
     _refuse_foreign_quantisation(folder, config)
+    _refuse_foreign_kernels(folder, config)
     files = _weights(folder)
     tensors = {name: tensor for file in files for name, tensor in file.tensors.items()}
     _refuse_types(folder, config, tensors)
@@ -245,6 +247,18 @@ def _refuse_foreign_quantisation(folder: Path, config: Mapping[str, Any]) -> Non
         )
 
 
+def _refuse_foreign_kernels(folder: Path, config: Mapping[str, Any]) -> None:
+    """A configuration may name a repository of the hub as its attention, from where compiled code would be fetched."""
+    for part in (config, *(value for value in config.values() if isinstance(value, dict))):
+        for key, value in part.items():
+            named = value.values() if isinstance(value, dict) else [value]
+            if "_implementation" in f"_{key}" and any("/" in name for name in named if isinstance(name, str)):
+                raise UnsupportedModelError(
+                    f"{folder.name} asks for compiled code of the model hub ({key} is {shown(value)}), which is never "
+                    f"fetched; take that line out of its {CONFIG}."
+                )
+
+
 def _weights(folder: Path) -> tuple[SafetensorsFile, ...]:
     """The tables of the files that transformers would read."""
     if (folder / WEIGHTS).exists():
@@ -307,6 +321,16 @@ def _check(checkpoint: Checkpoint) -> None:
         raise ModelFileError(
             f"{checkpoint.folder.name} is damaged: its head is not the embedding, and the weights have no {_HEADS[0]}."
         )
+    layers = count(CONFIG, checkpoint.text_config, "num_hidden_layers", "n_layer") or 0
+    if layers > len(checkpoint.tensors):
+        raise ModelFileError(
+            f"{checkpoint.folder.name} is damaged: it promises {layers} layers and has {len(checkpoint.tensors)} "
+            "tensors."
+        )
+    for part in (checkpoint.config, checkpoint.text_config):
+        labels = part.get("num_labels")
+        if isinstance(labels, int) and labels > _MOST_LABELS:
+            raise ModelFileError(f"{CONFIG} is damaged: num_labels is {shown(labels)}, which cannot be.")
     for number in checkpoint.eos_ids:
         if number >= rows:
             raise ModelFileError(

@@ -281,6 +281,34 @@ def test_models_without_a_name_of_their_kind(tmp_path: Path, change: dict[str, A
         open_folder(light_checkpoint(tmp_path, change))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"_attn_implementation": "somebody/kernel"},
+        {"attn_implementation": "somebody/kernel@v1:function"},
+        {"_attn_implementation_internal": {"": "eager", "text_config": "paged|somebody/kernel"}},
+        {"text_config": {"_experts_implementation": "somebody/kernel", "vocab_size": ROWS}},
+    ],
+)
+def test_no_configuration_has_compiled_code_fetched(tmp_path: Path, change: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedModelError, match=r"asks for compiled code of the model hub .*kernel"):
+        open_folder(light_checkpoint(tmp_path, change), remote_code=True)
+    open_folder(light_checkpoint(tmp_path, {"_attn_implementation": "eager"}))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"num_hidden_layers": 5}, "promises 5 layers and has 4 tensors"),
+        ({"num_hidden_layers": None, "n_layer": 2**31 - 1}, "promises 2147483647 layers"),
+        ({"num_labels": 10**9}, "num_labels is 1000000000, which cannot be"),
+    ],
+)
+def test_counts_that_a_load_would_never_come_to_the_end_of(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ModelFileError, match=words):
+        open_folder(light_checkpoint(tmp_path, change))
+
+
 def _drop(name: str) -> Callable[[Path], object]:
     return lambda folder: (folder / name).unlink()
 
