@@ -9,8 +9,10 @@ import pytest
 from editor_engine.config import EngineConfig
 from editor_engine.engine import Engine
 from editor_engine.errors import EngineError, ModelFileError, ModelMissingError, UnsupportedModelError
+from editor_engine.events import Finished
 from editor_engine.export import export_folder
 from editor_engine.loading import load
+from editor_engine.requests import CompletionRequest, Message
 from tests.support.light_checkpoints import light_checkpoint
 from tests.support.tiny_checkpoints import make_checkpoint
 from tests.support.tiny_gguf import write_tiny
@@ -67,3 +69,19 @@ def test_without_a_chat_template_there_is_no_engine_and_still_a_model(tmp_path: 
     assert load(EngineConfig(folder, threads=1)).template is None
     with pytest.raises(UnsupportedModelError, match="has no chat template, so it cannot be given instructions"):
         Engine.load(EngineConfig(folder, threads=1))
+
+
+def test_a_file_drafts_for_a_folder_and_a_folder_for_a_file(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    file = write_tiny(tmp_path / "tiny.gguf", seed=4)
+    folder = export_folder(file, tmp_path / "tiny", "float32").folder
+    request = CompletionRequest((Message("user", "Return the value of self."),), 40)
+
+    def ids(target: Path, draft: Path | None) -> tuple[int, ...]:
+        finished = list(Engine.load(EngineConfig(target, threads=1, draft_path=draft)).complete(request))[-1]
+        assert isinstance(finished, Finished)
+        assert (finished.stats.draft_model is None) == (draft is None)
+        return finished.token_ids
+
+    for target, draft in ((file, folder), (folder, file)):
+        assert ids(target, draft) == ids(target, None)
