@@ -68,7 +68,7 @@ def load_hf(
     check_attention(config.hf, arithmetic, place.device)
 
     with packages.hushed():
-        _refuse_cache(checkpoint, config, context)
+        _refuse_outline(checkpoint, config, context)
         module = _module(checkpoint, config, arithmetic, place)
         limit, limit_notes = _rope_limit(module, context)
         cache = RewindCache.of(module.config, limit)
@@ -133,9 +133,11 @@ def _refuse_if_short(checkpoint: Checkpoint, config: EngineConfig, context: int,
     )
 
 
-def _refuse_cache(checkpoint: Checkpoint, config: EngineConfig, context: int) -> None:
-    """Raise UnsupportedModelError, before any weights are read, for a model whose cache cannot be rewound."""
-    from transformers import AutoConfig
+def _refuse_outline(checkpoint: Checkpoint, config: EngineConfig, context: int) -> None:
+    """Look at the model without its weights. Raises UnsupportedModelError where its cache cannot be rewound, and
+    ModelFileError where far more is described than the weights are: transformers would take memory for the rest."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     from editor_engine.models.hf.cache import RewindCache
 
@@ -143,8 +145,26 @@ def _refuse_cache(checkpoint: Checkpoint, config: EngineConfig, context: int) ->
     try:
         settings = AutoConfig.from_pretrained(str(checkpoint.folder), local_files_only=True, trust_remote_code=trusted)
         RewindCache.of(settings, context)
+        with torch.device("meta"):
+            outline = AutoModelForCausalLM.from_config(
+                settings, attn_implementation=_attention(config), trust_remote_code=trusted
+            )
     except Exception as error:  # whatever transformers finds wrong with the configuration
         raise _refusal(checkpoint, config, error) from error
+    described = sum(parameter.numel() for parameter in outline.parameters())
+    stored = sum(
+        count * (2 if dtype == "U8" else 1) for dtype, count in checkpoint.parameters.items()
+    )  # 4 bits, packed
+    if described > 2 * stored:  # twice: a head that is the embedding is stored once
+        raise ModelFileError(
+            f"The configuration of {checkpoint.name} describes {described} numbers and its weights have {stored}; it "
+            "is damaged, or of another architecture than its configuration says."
+        )
+
+
+def _attention(config: EngineConfig) -> str | None:
+    """As transformers is told: None leaves it to the model."""
+    return None if config.hf.attention == "auto" else config.hf.attention
 
 
 def _module(checkpoint: Checkpoint, config: EngineConfig, arithmetic: "Arithmetic", place: "Place") -> Any:
@@ -155,14 +175,13 @@ def _module(checkpoint: Checkpoint, config: EngineConfig, arithmetic: "Arithmeti
     from editor_engine.models.hf.arithmetic import quantisation_config
     from editor_engine.models.hf.network import no_memory
 
-    attention = None if config.hf.attention == "auto" else config.hf.attention
     try:
         module, report = AutoModelForCausalLM.from_pretrained(
             str(checkpoint.folder),
             dtype=getattr(torch, arithmetic.dtype),
             device_map={"": CPU if place.split else place.device},
             quantization_config=quantisation_config(arithmetic),
-            attn_implementation=attention,
+            attn_implementation=_attention(config),
             use_safetensors=True,
             local_files_only=True,
             trust_remote_code=checkpoint.remote_code and config.hf.remote_code,
@@ -183,7 +202,8 @@ def _module(checkpoint: Checkpoint, config: EngineConfig, arithmetic: "Arithmeti
 def _refusal(checkpoint: Checkpoint, config: EngineConfig, error: Exception, cannot: str = "load") -> EngineError:
     if isinstance(error, EngineError):
         return error
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    first = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]  # a heading says nothing alone
     asked = config.hf.attention
     if asked != "auto" and "attention" in first.lower():
         return UnsupportedModelError(f"{checkpoint.name} does not run with {asked} attention; leave it to `auto`.")

@@ -106,6 +106,29 @@ def test_a_tensor_of_another_shape_is_refused(folder_of: FolderOf, tmp_path: Pat
         loaded(spoilt(folder_of("Qwen2"), tmp_path / "other", change))
 
 
+def with_config(source: Path, folder: Path, **change: object) -> Path:
+    """A copy of `source` whose config.json says something else."""
+    shutil.copytree(source, folder)
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**settings, **change}))
+    return folder
+
+
+@pytest.mark.parametrize("change", [{"intermediate_size": 10**6}, {"hidden_size": 2**16}, {"intermediate_size": 2**31}])
+def test_what_a_configuration_makes_up_takes_no_memory(
+    folder_of: FolderOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object]
+) -> None:
+    monkeypatch.setattr(load_module, "_module", None)  # whoever calls it fails
+    with pytest.raises(ModelFileError, match=r"describes \d+ numbers and its weights have \d+; it is damaged"):
+        loaded(with_config(folder_of("Qwen2"), tmp_path / "vast", **change))
+
+
+def test_what_transformers_finds_wrong_is_said_whole(folder_of: FolderOf, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedModelError, match=r"'intermediate_size': .* expected int, got str") as raised:
+        loaded(with_config(folder_of("Qwen2"), tmp_path / "text", intermediate_size="x"))
+    assert "\n" not in str(raised.value)
+
+
 def test_a_shape_that_a_kernel_does_not_know_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("bitsandbytes")
     folder = make_checkpoint(tmp_path / "odd", "Llama", change={"intermediate_size": 31})
