@@ -147,7 +147,7 @@ LOAD_OPTIONS = (
     LoadOption(
         "context_length",
         whole(1, 1 << 24),
-        "a whole number of tokens from 1",
+        f"a whole number of tokens from 1 to {1 << 24}",
         "N",
         "Tokens that prompt and reply share, at most.",
         example=16384,

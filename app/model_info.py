@@ -18,6 +18,7 @@ from editor_engine.memory import CHECKED_TOKENS, CPU, Choice, MemoryPlan, neares
 from editor_engine.store.catalogue import CatalogueModel, find
 
 if TYPE_CHECKING:  # these bring numpy: 0.1 s that `--help` must not pay
+    from editor_engine.config import EngineConfig
     from editor_engine.gpus import Gpu
 
 
@@ -54,20 +55,22 @@ def see_model(options: LoadOptions, note: Callable[[str], object]) -> SeenModel:
         return SeenModel(model, model_row(model, None, None, found[0]), found, gpus)
     if entry is not None:
         try:
-            found = _rooms(entry.path, options, gpus)
+            found = _rooms(entry.path, options, gpus, note)
         except (ModelFileError, UnsupportedModelError) as error:  # what else is known of it is shown all the same
             note(str(error))
             found = ()
         return SeenModel(entry.model, model_row(entry.model, entry, None, found[0] if found else None), found, gpus)
     located = locate(name)
-    found = _rooms(located.path, options, gpus)
+    found = _rooms(located.path, options, gpus, note)
     files = [located.path] if located.path.is_file() else located.path.glob("*.safetensors")
     size = sum(file.stat().st_size for file in files)
     outside = InstalledModel(located.id, located.path, size, located.sha256, None)
     return SeenModel(None, replace(model_row(None, outside, None, found[0]), installed=False), found, gpus)
 
 
-def _rooms(path: Path, options: LoadOptions, gpus: "tuple[Gpu, ...]") -> tuple[Room, ...]:
+def _rooms(
+    path: Path, options: LoadOptions, gpus: "tuple[Gpu, ...]", note: Callable[[str], object]
+) -> tuple[Room, ...]:
     """On each device, unless the options name one."""
     from editor_engine.machine import available_bytes
     from editor_engine.models.needs import Machine, choices, plan_load
@@ -75,6 +78,8 @@ def _rooms(path: Path, options: LoadOptions, gpus: "tuple[Gpu, ...]") -> tuple[R
 
     config = options.config(path, None if options.draft_model is None else locate(options.draft_model).path)
     machine = Machine(available_bytes(), gpus)
+    if (absent := _absent(config, gpus)) is not None:
+        note(f"{absent} is not seen here, and a load that does not find it is refused.")
     is_free = config.hf.device == "auto" and config.hf.gpu_layers is None and not config.idle
     devices = [CPU, *(gpu.place for gpu in gpus)] if is_free else [config.hf.device]
     found: dict[str, Room] = {}
@@ -83,6 +88,15 @@ def _rooms(path: Path, options: LoadOptions, gpus: "tuple[Gpu, ...]") -> tuple[R
         for room in _shown(plan_load(asked, machine), choices(asked, machine)):
             found.setdefault(room.device, room)
     return tuple(found.values())
+
+
+def _absent(config: "EngineConfig", gpus: "tuple[Gpu, ...]") -> str | None:
+    """The graphics processor that the options ask for and this machine does not show."""
+    device = config.hf.device
+    if not config.model_path.is_dir() or device == CPU or (device == "auto" and not config.hf.gpu_layers):
+        return None
+    place = device if ":" in device else "cuda:0"
+    return None if place in {gpu.place for gpu in gpus} else place
 
 
 def _shown(plan: MemoryPlan, others: Iterable[Choice] = ()) -> tuple[Room, ...]:

@@ -223,7 +223,7 @@ def export_hf(model_id: str, folder: Path, dtype: str, as_json: bool) -> None:
     from editor_engine.export import export_folder  # numpy and the tokenizer library: 0.2 s
     from editor_engine.store.installed import locate
 
-    with answering(as_json, lambda: "changed") as output:
+    with answering(as_json, lambda: "changed", f"Interrupted; {folder} was not written.") as output:
         source = locate(model_id).path
         if source.is_dir():
             raise UsageError(f"{source} is a folder already.")

@@ -18,6 +18,8 @@ from editor_engine.store.catalogue import CatalogueModel, IndexSource, default_m
 if TYPE_CHECKING:  # looking into the models folder is not needed for a command's help
     from editor_engine.store.hub_folders import HubId
 
+_INTERRUPTED = "Interrupted; what has arrived is kept and the next pull continues it."
+
 
 @click.command()
 @click.argument("model_id", metavar="[ID]", required=False)
@@ -35,7 +37,7 @@ def pull(model_id: str | None, from_index: bool, accept_licence: bool, as_json: 
     from editor_engine.store.hub_folders import parse_hub_id
 
     outcomes = ["unchanged"]
-    with answering(as_json, lambda: outcomes[-1]) as output:
+    with answering(as_json, lambda: outcomes[-1], _INTERRUPTED) as output:
         settings = load_settings()
         hub_id = parse_hub_id(model_id or settings.load.model or "")
         if hub_id is not None:

@@ -49,15 +49,18 @@ class Output:
 
 
 @contextmanager
-def answering(as_json: bool, outcome: Callable[[], str] = lambda: "unchanged") -> Iterator[Output]:
-    """Turn the engine's errors into the application's, and end a JSON answer with its result."""
+def answering(
+    as_json: bool, outcome: Callable[[], str] = lambda: "unchanged", interrupted: str = "Interrupted."
+) -> Iterator[Output]:
+    """Turn the engine's errors into the application's, and end a JSON answer with its result; `interrupted` is what is
+    said after ctrl-C."""
     from app.clients.in_process import app_error
 
     output = Output(as_json)
     try:
         yield output
     except (EngineError, AppError, KeyboardInterrupt, click.Abort) as error:
-        failure = _as_app_error(error, app_error)
+        failure = _as_app_error(error, app_error, interrupted)
         if output.lines:
             cancelled = failure.exit_code == ExitCode.INTERRUPTED
             output.lines.result(
@@ -70,12 +73,12 @@ def answering(as_json: bool, outcome: Callable[[], str] = lambda: "unchanged") -
         output.lines.result(outcome=outcome(), exit_code=ExitCode.OK)
 
 
-def _as_app_error(error: BaseException, convert: Callable[[EngineError], AppError]) -> AppError:
+def _as_app_error(error: BaseException, convert: Callable[[EngineError], AppError], interrupted: str) -> AppError:
     if isinstance(error, EngineError):
         return convert(error)
     if isinstance(error, AppError):
         return error
-    return InterruptedByUserError("Interrupted; what has arrived is kept and the next pull continues it.")
+    return InterruptedByUserError(interrupted)
 
 
 def at_a_terminal() -> bool:

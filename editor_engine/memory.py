@@ -175,8 +175,9 @@ def refuse_if_short(plan: MemoryPlan, others: Callable[[], Iterable[Choice]] = l
         where = "" if place == CPU else f" on {place}"
         against = f"{size_words(plan.free[place] or 0)} is available{where}"
     choice = nearest(plan, others())
+    more = "allow it more" if plan.over_cap else "close other programs or take another machine"
     way_out = (
-        "no smaller choice that is known here fits; close other programs or take another machine"
+        f"no smaller choice that is known here fits; {more}"
         if choice is None
         else f"the nearest choice that fits is {choice.words}"
     )

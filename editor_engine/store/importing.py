@@ -31,6 +31,10 @@ def import_file(source: Path, model_id: str | None = None, on_bytes: OnBytes = l
         raise ModelFileError(
             f"{name!r} cannot be the name of a model: it must not begin with a dot or contain a slash."
         )
+    if source.is_dir():
+        raise ModelFileError(
+            f"{source} is a folder; a Hugging Face checkpoint is not imported, --model takes its path."
+        )
     folder = models_dir()
     try:
         with source.open("rb") as stream:

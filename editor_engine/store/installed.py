@@ -140,6 +140,10 @@ def verify(entry: InstalledModel, on_bytes: OnBytes = lambda done: None) -> Inst
     raise ModelFileError(f"{damage}, not {expected}; import it again.")
 
 
+_PARTS = (".safetensors", ".json", ".jinja", ".bin", ".pt", ".pth")
+"""Ends of the names of files that a checkpoint has."""
+
+
 def locate(name: str | None = None) -> LocatedModel:
     """What to load for a model id, the path of a .gguf file or of a folder, the hub's name of a model that is here, or
     None for the default among the installed ones. A path is taken before a name of the hub.
@@ -157,6 +161,10 @@ def locate(name: str | None = None) -> LocatedModel:
             return LocatedModel(folder, None, str(hub_id))
         if not path.is_file():
             raise ModelMissingError(f"{name} is not here; `redraft models pull {name}` fetches it from the model hub.")
+    if path.suffix in _PARTS and path.is_file() and (path.parent / "config.json").is_file():
+        raise ModelMissingError(
+            f"{path.name} is one file of a Hugging Face checkpoint; give the folder it lies in, {path.parent}."
+        )
     entry = find_installed(name)
     if entry is not None:
         return _located(entry, None)

@@ -125,6 +125,7 @@ def test_two_loads_are_the_same_to_clients_where_they_differ_in_nothing_clients_
         (["--quantise", "nf8"], "it must be one of nf4, fp4, int8, or none"),
         (["--model", ""], "it must be a model id"),
         (["--context-length", "0"], "it must be a whole number of tokens from 1"),
+        (["--context-length", "99999999"], "tokens from 1 to 16777216, "),
         (["--gpu-layers", "many"], "it must be a whole number"),
     ],
 )

@@ -98,8 +98,29 @@ def test_every_device_has_its_room(tmp_path: Path, machine: Machine, capsys: pyt
     assert main(["models", "info", str(folder)]) == ExitCode.OK
     out = capsys.readouterr().out
     assert "Large, 85.89 GB free" in out and "none seen" not in out
+    assert main(["models", "info", str(folder), "--device", "cuda:1"]) == ExitCode.OK
+    assert capsys.readouterr().err == ""
     only = item(capsys, "info", str(write_tiny(tmp_path / "tiny.gguf")))["rooms"]
     assert [room["device"] for room in only] == [CPU]
+
+
+@pytest.mark.parametrize(
+    ("options", "device"),
+    [
+        (["--device", "cuda:9"], "cuda:9"),
+        (["--device", "cuda:9", "--gpu-layers", "1"], "cuda:9"),
+        (["--gpu-layers", "1"], "cuda:0"),
+        (["--device", "cuda"], "cuda:0"),
+    ],
+)
+def test_a_device_that_is_not_seen_is_said(
+    tmp_path: Path, machine: Machine, capsys: pytest.CaptureFixture[str], options: list[str], device: str
+) -> None:
+    machine(1 << 40)
+    assert main(["models", "info", str(write_bare(tmp_path / "big")), *options]) == ExitCode.OK
+    assert capsys.readouterr().err == f"{device} is not seen here, and a load that does not find it is refused.\n"
+    assert main(["models", "info", str(write_tiny(tmp_path / "tiny.gguf")), *options]) == ExitCode.OK
+    assert "is not seen here" not in capsys.readouterr().err
 
 
 def test_a_model_that_is_not_here_is_counted_by_the_catalogue(

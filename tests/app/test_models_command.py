@@ -246,6 +246,23 @@ def test_import_says_when_nobody_vouches(
     assert (item["id"], item["whole"], result["outcome"]) == ("tiny", True, "changed")
 
 
+def test_an_interrupted_export_promises_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("editor_engine.export.export_folder", interrupt)
+    source, target = write_tiny(tmp_path / "mine.gguf"), tmp_path / "out"
+    assert main(["models", "export-hf", str(source), str(target)]) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == f"redraft: Interrupted; {target} was not written.\n"
+
+
+def test_a_folder_is_not_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "import", str(tmp_path)]) == ExitCode.ENGINE
+    assert "is not imported, --model takes its path" in capsys.readouterr().err
+
+
 def test_a_junk_file_is_not_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = write_tiny(tmp_path / "whole.gguf").read_bytes()
     for junk in (b"GGUF\3\0\0\0", whole[: len(whole) // 2]):

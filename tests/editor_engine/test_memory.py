@@ -166,6 +166,7 @@ def test_the_cap_counts_all_that_may_come() -> None:
     )
     choice = nearest(replace(plan, copies=512 << 20, cap=GB + GB + (100 << 20)))
     assert choice is not None and choice.plan.copies == 100 << 20 and "(--cache-mb 100)" in choice.words
+    assert refusal(replace(plan, cap=1)).endswith("no smaller choice that is known here fits; allow it more.")
     assert "a context of 5000 tokens" in refusal(replace(plan, cap=GB + 5 * 10**8))
     assert "a context of 5000 tokens" in refusal(replace(plan, copies=512 << 20, cap=GB + 5 * 10**8))
 

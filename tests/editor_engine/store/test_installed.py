@@ -80,6 +80,19 @@ def test_a_path_is_a_model_outside_the_store(model: CatalogueModel, tmp_path: Pa
         locate(str(tmp_path / "absent.gguf"))
 
 
+def test_a_file_of_a_checkpoint_says_to_give_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("config.json", "model.safetensors", "pytorch_model.bin")
+    for name in names:
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    for name in names:
+        for given in (name, str(tmp_path / name)):
+            with pytest.raises(
+                ModelMissingError, match=f"{name} is one file of .* give the folder it lies in, {tmp_path}"
+            ):
+                locate(given)
+
+
 def test_a_missing_model_says_what_to_type(model: CatalogueModel) -> None:
     with pytest.raises(ModelMissingError, match="tiny is not installed; `redraft models pull tiny` fetches it"):
         locate("tiny")
