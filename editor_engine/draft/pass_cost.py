@@ -34,6 +34,19 @@ _AVX2 = (
     (32, 20.5),
     (64, 40.5),
 )
+_NF4 = (
+    (1, 1.0),
+    (2, 1.1),
+    (3, 1.2),
+    (4, 1.6),
+    (6, 1.9),
+    (8, 2.1),
+    (12, 2.6),
+    (16, 3.2),
+    (24, 4.4),
+    (32, 6.0),
+    (64, 10.2),
+)
 # Measured with this package's kernels, 2 threads, Q4_K_M of 0.5B and 1.5B, each pass over the one-row passes next to it
 # (`redraft bench plain --passes`): avx2 at context 1000, geometric mean of both models, medians of 3 runs; the others
 # at 1024, before attention worked in tiles, on a machine shared with others (runs spread by about a quarter).
@@ -77,8 +90,8 @@ _SHIPPED = {
         (32, 9.3),
         (64, 19.5),
     ),
-    # torch on 2 processors of a kind with AMX, context 512, 0.5B, medians of 5 and 7 runs over the one-row pass next to
-    # each; 6 to 10 busy programs beside it. A row by itself is what it does worst.
+    # torch on 2 processors of a kind with AMX, context 512, 0.5B, medians of 4 to 7 runs over the one-row pass next to
+    # each; 6 to 10 busy programs beside it. A row by itself is what it does worst. fp4 has the kernel of nf4.
     "float32": (
         (1, 1.0),
         (2, 1.1),
@@ -104,6 +117,21 @@ _SHIPPED = {
         (24, 1.4),
         (32, 1.7),
         (64, 2.6),
+    ),
+    "nf4": _NF4,
+    "fp4": _NF4,
+    "int8": (
+        (1, 1.0),
+        (2, 1.2),
+        (3, 1.2),
+        (4, 1.2),
+        (6, 1.25),
+        (8, 1.25),
+        (12, 1.3),
+        (16, 1.35),
+        (24, 1.8),
+        (32, 2.1),
+        (64, 4.4),
     ),
 }
 

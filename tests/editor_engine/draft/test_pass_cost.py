@@ -138,4 +138,5 @@ def test_what_torch_says_of_itself_finds_the_table_of_its_type() -> None:
     for words in ("bfloat16 sdpa", "bfloat16 eager", "bfloat16"):
         assert list(PassCost.shipped(words).costs(0)) == list(PassCost.shipped("bfloat16").costs(0))
     assert PassCost.shipped("float32 sdpa").costs(0)[64] < PassCost.shipped("avx2").costs(0)[64]
-    assert list(PassCost.shipped("int8 (compute float32) sdpa").costs(0)) == list(PassCost.avx2().costs(0))
+    assert list(PassCost.shipped("fp4 (compute float32) sdpa").costs(0)) == list(PassCost.shipped("nf4").costs(0))
+    assert list(PassCost.shipped("float16 eager").costs(0)) == list(PassCost.avx2().costs(0))

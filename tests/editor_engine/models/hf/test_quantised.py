@@ -33,8 +33,8 @@ def test_drafts_change_nothing(load: Load, folder_of: Callable[..., Path], optio
     model = load("Qwen2", device="cpu", **options)
     assert not model.guard.replay
     model.guard = replace(model.guard, replay=True)
-    figures = check_drafts(model, folder_of("Qwen2"), random_edits(2, seed=5))
-    assert (figures.equal, figures.first_difference) == (2, None)
+    figures = check_drafts(model, folder_of("Qwen2"), random_edits(1, seed=5))
+    assert (figures.equal, figures.first_difference) == (1, None)
     assert all(case.accepted for case in figures.cases)
 
 
