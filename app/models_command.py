@@ -220,10 +220,12 @@ def export_hf(model_id: str, folder: Path, dtype: str, as_json: bool) -> None:
 
     Its weights are dequantised. `--model FOLDER` runs it through transformers; other tools read it, too.
     """
+    from app.editing.interrupts import ends_as_interrupts
     from editor_engine.export import export_folder  # numpy and the tokenizer library: 0.2 s
     from editor_engine.store.installed import locate
 
-    with answering(as_json, lambda: "changed", f"Interrupted; {folder} was not written.") as output:
+    interrupted = f"Interrupted; {folder} was not written."
+    with ends_as_interrupts(), answering(as_json, lambda: "changed", interrupted) as output:
         source = locate(model_id).path
         if source.is_dir():
             raise UsageError(f"{source} is a folder already.")

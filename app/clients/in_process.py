@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from app.clients.identity import description_of
-from app.engine_client import EngineDescription, TokenCounts
+from app.engine_client import ENGINE_THREAD, EngineDescription, TokenCounts
 from app.errors import (
     AppError,
     EngineUnreachableError,
@@ -70,12 +70,17 @@ class InProcessClient:
         """`load` gives the engine and the id its model goes by."""
         self._load = load
         self._loaded: tuple[Engine, str] | None = None
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
+        self._loading = False
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=ENGINE_THREAD)
 
     async def _run(self, work: "Callable[[Engine, str], Result]") -> Result:
         def call() -> Result:
             if self._loaded is None:
-                self._loaded = self._load()
+                self._loading = True
+                try:
+                    self._loaded = self._load()
+                finally:
+                    self._loading = False
             return work(*self._loaded)
 
         try:
@@ -115,7 +120,8 @@ class InProcessClient:
                 running.exception()
 
     async def close(self) -> None:
-        self._thread.shutdown(wait=True)
+        # Libraries take a load to its end, seconds or minutes; `app.start` lets the process end without it.
+        self._thread.shutdown(wait=not self._loading, cancel_futures=True)
         self._loaded = None
 
 

@@ -17,6 +17,7 @@ from app.paths import journal_dir, private_dir
 from app.settings import load_settings
 from tests.support.headless_edit import CHANGED, run_edit
 from tests.support.scripted_client import ScriptedClient, fenced
+from tests.support.tiny_gguf import write_tiny
 
 RUN = "import sys; from app.start import main; sys.exit(main())"
 
@@ -45,6 +46,52 @@ def test_output_nobody_reads_ends_as_other_programs_do() -> None:
     os.close(writer)
     _, said = running.communicate()
     assert (running.returncode, said) == (ExitCode.BROKEN_PIPE, b"")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_ctrl_c_in_a_load_ends_it_there(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    stuck = (
+        "import signal, sys, threading, app.clients.in_process as client\n"
+        "def load(*given):\n    print('loading', file=sys.stderr, flush=True)\n    threading.Event().wait()\n"
+        "client.load_engine = load\n"
+    )
+    source = tmp_path / "a.py"
+    source.write_text("x = 1\n")
+    running = subprocess.Popen(
+        [sys.executable, "-c", stuck + RUN, "edit", str(source), "-i", "x", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert running.stderr is not None
+    while b"loading" not in (line := running.stderr.readline()):
+        assert line, "it ended before it loaded"
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == ExitCode.INTERRUPTED
+    assert b"Interrupted; nothing was written." in (out if arguments else err)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_an_export_that_is_ended_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    held = (
+        "import signal, sys, editor_engine.export as export\n"
+        "def write(*given):\n    print('writing', file=sys.stderr, flush=True)\n    signal.pause()\n"
+        "export._write = write\n"
+    )
+    source, target = write_tiny(tmp_path / "tiny.gguf"), tmp_path / "out"
+    running = subprocess.Popen(
+        [sys.executable, "-c", held + RUN, "models", "export-hf", str(source), str(target), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert running.stderr is not None
+    while b"writing" not in (line := running.stderr.readline()):
+        assert line, "it ended before it wrote"
+    running.send_signal(number)
+    out, _ = running.communicate(timeout=60)
+    assert running.returncode == ExitCode.INTERRUPTED and b'"cancelled"' in out
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny.gguf"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -78,7 +125,7 @@ def test_a_pipe_in_the_place_of_settings_is_refused(tmp_path: Path) -> None:
 def test_settings_may_have_a_byte_order_mark_and_must_be_utf8(tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_bytes(b"\xef\xbb\xbfthreads = 3\n")
-    assert load_settings(path, {}).threads == 3
+    assert load_settings(path, {}).load.threads == 3
     path.write_bytes(b'model = "\xff"\n')
     with pytest.raises(SettingsError, match="not UTF-8"):
         load_settings(path, {})

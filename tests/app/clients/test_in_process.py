@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from app.clients.in_process import InProcessClient, app_error
-from app.engine_client import TokenCounts
+from app.engine_client import ENGINE_THREAD, TokenCounts
 from app.errors import (
     AppError,
     EngineUnreachableError,
@@ -137,6 +137,27 @@ def test_nothing_is_loaded_before_it_is_needed() -> None:
     client, loader = client_of(FakeEngine())
     asyncio.run(client.close())
     assert loader.calls == 0
+
+
+def test_nobody_waits_for_a_load_that_nobody_wants() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def load() -> Any:
+        begun.set()
+        assert go_on.wait(PATIENCE_S)
+        return FakeEngine(), "fake"
+
+    client = InProcessClient(load)
+
+    async def leave() -> None:
+        wanted = asyncio.ensure_future(client.describe())
+        await asyncio.to_thread(begun.wait, PATIENCE_S)
+        wanted.cancel()
+        await client.close()
+
+    asyncio.run(leave())
+    assert any(thread.name.startswith(ENGINE_THREAD) for thread in threading.enumerate())
+    go_on.set()
 
 
 def test_a_flag_set_meanwhile_ends_the_run() -> None:
