@@ -197,13 +197,21 @@ class Tokenizer:
             raise RequestError(f"The text has a byte 0x{byte:02X} that this model has no token for; use another model.")
         ids: list[int] = []
         for part in _split(text, self._blank, self._facts.blanks) if self._facts.blanks else [text]:
-            ids.extend([part] if isinstance(part, int) else self._bpe.encode(part, add_special_tokens=False).ids)
+            ids.extend([part] if isinstance(part, int) else self._run(part))
         if self._facts.doubted and b"".join(map(self.token_bytes, ids)) != data:
             raise RequestError(
                 "The model's tokenizer does not give this text back as it is (it has no token for some character, or "
                 "rewrites text); use another model."
             )
         return ids
+
+    def _run(self, text: str) -> list[int]:
+        try:
+            return list(self._bpe.encode(text, add_special_tokens=False).ids)
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # of the library's Rust, no Exception and in no module
+                raise
+            raise RequestError(f"The model's tokenizer fails over this text ({error}); use another model.") from error
 
     def _split_markers(self, text: str) -> Iterator[str | int]:
         """Plain stretches of `text`, and ids of the special tokens between them."""

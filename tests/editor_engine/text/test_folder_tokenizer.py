@@ -246,6 +246,18 @@ def test_tables_that_are_damaged_or_rewrite_text(
         load_folder_tokenizer(tmp_path)
 
 
+def test_a_pattern_that_gives_up_on_a_text_is_an_error(tmp_path: Path) -> None:
+    path = byte_folder(tmp_path) / "tokenizer.json"
+    tables = json.loads(path.read_text("utf-8"))
+    endless = {"type": "Split", "pattern": {"Regex": "(a|aa)+$"}, "behavior": "Isolated", "invert": False}
+    tables["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [endless, tables["pre_tokenizer"]]}
+    path.write_text(json.dumps(tables), "utf-8")
+    tokenizer = load_folder_tokenizer(tmp_path).tokenizer
+    assert tokenizer.decode(tokenizer.encode("aaa b")) == "aaa b"
+    with pytest.raises(RequestError, match=r"fails over this text .*; use another model"):
+        tokenizer.encode("a" * 300 + " b")
+
+
 def test_nfc_and_a_space_put_first_are_left_out(tmp_path: Path) -> None:
     path = byte_folder(tmp_path) / "tokenizer.json"
     tables = json.loads(path.read_text("utf-8"))
