@@ -14,6 +14,7 @@ from pathlib import Path
 from editor_engine.atomic_file import write_atomically
 from editor_engine.config import default_threads, model_cache_dir, models_dir
 from editor_engine.errors import ModelFileError, ModelMissingError
+from editor_engine.foreign_json import shown
 from editor_engine.machine import available_bytes
 from editor_engine.store.catalogue import CatalogueModel, catalogue, default_model, find, gigabytes
 from editor_engine.store.hashing import OnBytes, hash_file
@@ -152,6 +153,13 @@ def locate(name: str | None = None) -> LocatedModel:
     """
     if name is None:
         return _default()
+    try:
+        return _named(name)
+    except OSError as error:  # a name too long for a path, a folder that may not be looked into
+        raise ModelMissingError(f"The model {shown(name)} cannot be looked up: {error.strerror or error}.") from error
+
+
+def _named(name: str) -> LocatedModel:
     path = Path(name).expanduser().absolute()
     if os.sep in name and path.is_dir():
         return LocatedModel(path, None, path.name)

@@ -162,6 +162,13 @@ def open_folder(folder: Path, *, remote_code: bool = False) -> Checkpoint:
 
     Raises ModelMissingError, ModelFileError for what is damaged, UnsupportedModelError for what is not run here.
     """
+    try:
+        return _opened(folder, remote_code)
+    except OSError as error:  # files are opened elsewhere, with sentences of their own: a folder that is shut
+        raise ModelFileError(f"{folder} cannot be read: {error.strerror or error}.") from error
+
+
+def _opened(folder: Path, remote_code: bool) -> Checkpoint:
     if not folder.is_dir():
         raise ModelMissingError(f"There is no folder {folder}.")
     _refuse_adapter(folder)

@@ -93,6 +93,22 @@ def test_a_file_of_a_checkpoint_says_to_give_the_folder(tmp_path: Path, monkeypa
                 locate(given)
 
 
+@pytest.mark.parametrize("name", ["a" * 5000, "a/" * 3000, "b" * 300 + ".gguf"])
+def test_a_name_that_no_path_can_have_is_no_model(name: str) -> None:
+    with pytest.raises(ModelMissingError, match="cannot be looked up: File name too long") as raised:
+        locate(name)
+    assert len(str(raised.value)) < 200
+
+
+def test_a_folder_that_may_not_be_looked_into_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shut(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_dir", shut)
+    with pytest.raises(ModelMissingError, match=r"cannot be looked up: Permission denied\.$"):
+        locate(str(tmp_path / "shut" / "model"))
+
+
 def test_a_missing_model_says_what_to_type(model: CatalogueModel) -> None:
     with pytest.raises(ModelMissingError, match="tiny is not installed; `redraft models pull tiny` fetches it"):
         locate("tiny")

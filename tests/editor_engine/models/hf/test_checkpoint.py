@@ -309,6 +309,16 @@ def test_counts_that_a_load_would_never_come_to_the_end_of(tmp_path: Path, chang
         open_folder(light_checkpoint(tmp_path, change))
 
 
+def test_a_folder_that_is_shut_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shut(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    folder = light_checkpoint(tmp_path / "shut")
+    monkeypatch.setattr(Path, "exists", shut)
+    with pytest.raises(ModelFileError, match=r"shut cannot be read: Permission denied\.$"):
+        open_folder(folder)
+
+
 def _drop(name: str) -> Callable[[Path], object]:
     return lambda folder: (folder / name).unlink()
 
