@@ -84,7 +84,8 @@ def measured_curve(sha256: str, threads: int, isa: str) -> Callable[[], PassCost
 
     Read once, so that a replay does not change while something else is measured. Raises RequestError when nothing was.
     """
-    cost = read_costs(costs_file(model_cache_dir() / sha256, kernels.CONTRACT_VERSION, threads, isa), isa)
+    table = PassCost.shipped(isa)
+    cost = read_costs(costs_file(model_cache_dir() / sha256, kernels.CONTRACT_VERSION, threads, isa, table), table)
     if cost is None:
         raise RequestError(
             f"Nothing was measured yet for this model with {threads} threads and the kernel variant {isa}; "

@@ -13,23 +13,22 @@ from editor_engine.draft.pass_cost import PassCost
 from editor_engine.models.target import ModelInfo
 
 
-def costs_file(folder: Path, contract_version: int, threads: int, isa: str) -> Path:
-    """Where the costs of a model are kept under these conditions; `folder` belongs to the model file."""
-    return folder / f"pass-ratios-v{contract_version}-t{threads}-{isa}.json"
+def costs_file(folder: Path, contract_version: int, threads: int, variant: str, table: PassCost) -> Path:
+    """Where the costs of a model are kept under these conditions; `folder` belongs to the model file.
+
+    What is kept are ratios to `table`, so another table has another file.
+    """
+    return folder / f"pass-ratios-v{contract_version}-t{threads}-{variant}-{table.table_hash}.json"
 
 
-def read_costs(file: Path, isa: str) -> PassCost | None:
-    """The shipped table with what was kept in `file`; None where nothing was, or nothing that can be used."""
-    return _restored(PassCost.shipped(isa), file)
-
-
-def _restored(cost: PassCost, file: Path) -> PassCost | None:
+def read_costs(file: Path, table: PassCost) -> PassCost | None:
+    """`table` with what was kept in `file`; None where nothing was, or nothing that can be used."""
     try:
         snapshot = json.loads(file.read_text("utf-8"))
-        cost.restore(snapshot)
+        table.restore(snapshot)
     except (OSError, ValueError, TypeError, AttributeError):  # missing, or not such a snapshot
         return None
-    return cost if snapshot else None
+    return table if snapshot else None
 
 
 def _table(info: ModelInfo) -> PassCost:
@@ -42,11 +41,13 @@ class CostMemory:
 
     def __init__(self, info: ModelInfo, folder: Path | None) -> None:
         """`folder` belongs to the model file; None keeps nothing."""
-        variant = info.isa if info.device == "cpu" else f"{info.isa} on {info.device}"
-        self._path = None if folder is None else costs_file(folder, info.contract_version, info.threads, variant)
-        known = None if self._path is None else _restored(_table(info), self._path)
-        self.cost = known or _table(info)
+        self.cost = _table(info)
         """Shared by every request's drafter, which corrects it."""
+        self._path = None
+        if folder is not None:
+            variant = info.isa if info.device == "cpu" else f"{info.isa} on {info.device}"
+            self._path = costs_file(folder, info.contract_version, info.threads, variant, self.cost)
+            self.cost = read_costs(self._path, self.cost) or _table(info)
 
     def save(self) -> None:
         """Write what was learned, whole or not at all."""

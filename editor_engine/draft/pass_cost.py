@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import exp, isfinite, log, log2
 from statistics import median
+from zlib import crc32
 
 MAX_ROWS = 64
 """Most rows of one pass any table covers."""
@@ -183,6 +184,11 @@ class PassCost:
         """The table measured for a kernel variant, or for the type torch computes in, the first word of what it says of
         itself; one without a table of its own gets the dearest, `avx2()`."""
         return cls(_SHIPPED.get(isa) or _SHIPPED.get(isa.partition(" ")[0], _AVX2))
+
+    @property
+    def table_hash(self) -> str:
+        """Eight hex digits that tell its table from others: corrections hold for one table only."""
+        return f"{crc32(repr(self._knots).encode()):08x}"
 
     def costs(self, context: int) -> Sequence[float]:
         """Cost of 0 to MAX_ROWS rows with `context` tokens in the cache; index is the number of rows."""

@@ -37,6 +37,14 @@ def test_other_conditions_have_their_own_memory(tmp_path: Path, change: dict[str
     assert list(CostMemory(other, tmp_path).cost.costs(100)) == list(table.costs(100))
 
 
+def test_ratios_to_another_table_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new version of the program ships other tables; what was learned against the old ones means nothing there."""
+    learned(tmp_path)
+    other = PassCost.avx2()
+    monkeypatch.setattr(PassCost, "shipped", lambda isa: PassCost.avx2())
+    assert list(CostMemory(INFO, tmp_path).cost.costs(100)) == list(other.costs(100))
+
+
 @pytest.mark.parametrize("damage", ["", "[]", "{", '{"1": 3}', '{"x": {"1": [1]}}', '{"1": {"99": [1]}}', "\x00"])
 def test_a_damaged_memory_means_the_shipped_table(tmp_path: Path, damage: str) -> None:
     learned(tmp_path)
@@ -55,10 +63,10 @@ def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
 
 
 def test_what_was_kept_can_be_read_alone_and_is_nothing_until_a_pass_was_seen(tmp_path: Path) -> None:
-    file = costs_file(tmp_path, 1, 2, "avx2")
-    assert read_costs(file, "avx2") is None
+    file = costs_file(tmp_path, 1, 2, "avx2", PassCost.shipped("avx2"))
+    assert read_costs(file, PassCost.shipped("avx2")) is None
     CostMemory(INFO, tmp_path).save()
-    assert file.exists() and read_costs(file, "avx2") is None
+    assert file.exists() and read_costs(file, PassCost.shipped("avx2")) is None
     memory = learned(tmp_path)
-    found = read_costs(file, "avx2")
+    found = read_costs(file, PassCost.shipped("avx2"))
     assert found is not None and list(found.costs(100)) == list(memory.cost.costs(100))
