@@ -20,10 +20,11 @@ from urllib.parse import quote, unquote
 from editor_engine.atomic_file import write_atomically
 from editor_engine.config import models_dir
 from editor_engine.errors import ModelFileError, ModelMissingError
-from editor_engine.foreign_json import read_object
+from editor_engine.foreign_json import read_bytes, read_object
 from editor_engine.store.hashing import OnBytes, hash_file
 
 RECORD = ".redraft.json"
+_REF_LIMIT = 1 << 10
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9_.]|-(?!-)){0,95}"
 _HUB_ID = re.compile(rf"({_NAME}/{_NAME})(?:@([A-Za-z0-9_.][A-Za-z0-9_./-]{{0,199}}))?")
@@ -90,8 +91,8 @@ def find_folder(hub_id: HubId) -> Path | None:
     place = _hugging_face_cache() / ("models--" + hub_id.repository.replace("/", "--"))
     revision = hub_id.revision or "main"
     try:
-        commit = (place / "refs" / revision).read_text("ascii").strip()
-    except (OSError, ValueError):
+        commit = read_bytes(place / "refs" / revision, _REF_LIMIT).decode("ascii").strip()
+    except (ModelMissingError, ModelFileError, ValueError):
         commit = revision  # no branch or tag that was fetched; it may be a commit
     snapshot = place / "snapshots" / commit
     return snapshot if re.fullmatch(r"[0-9a-f]{7,64}", commit) and snapshot.is_dir() else None

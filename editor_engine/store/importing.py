@@ -31,12 +31,14 @@ def import_file(source: Path, model_id: str | None = None, on_bytes: OnBytes = l
         raise ModelFileError(
             f"{name!r} cannot be the name of a model: it must not begin with a dot or contain a slash."
         )
-    if source.is_dir():
-        raise ModelFileError(
-            f"{source} is a folder; a Hugging Face checkpoint is not imported, --model takes its path."
-        )
     folder = models_dir()
     try:
+        if source.is_dir():
+            raise ModelFileError(
+                f"{source} is a folder; a Hugging Face checkpoint is not imported, --model takes its path."
+            )
+        if source.exists() and not source.is_file():  # a pipe would keep us for ever
+            raise ModelFileError(f"{source} is not a regular file.")
         with source.open("rb") as stream:
             if stream.read(len(_MAGIC)) != _MAGIC:
                 raise ModelFileError(f"{source} is not a GGUF file.")

@@ -261,6 +261,11 @@ def test_an_interrupted_export_promises_nothing(
 def test_a_folder_is_not_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "import", str(tmp_path)]) == ExitCode.ENGINE
     assert "is not imported, --model takes its path" in capsys.readouterr().err
+    os.mkfifo(tmp_path / "pipe.gguf")
+    assert main(["models", "import", str(tmp_path / "pipe.gguf")]) == ExitCode.ENGINE
+    assert "is not a regular file" in capsys.readouterr().err
+    assert main(["models", "import", "a" * 5000, "--json"]) == ExitCode.ENGINE
+    assert answers(capsys.readouterr().out)[-1]["outcome"] == "failed"
 
 
 def test_a_junk_file_is_not_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

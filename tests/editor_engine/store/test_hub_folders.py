@@ -1,6 +1,7 @@
 """Names of the hub, where their folders lie, and whether they are whole."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -151,6 +152,9 @@ def test_a_model_in_the_cache_of_hugging_faces_own_tools_is_found(
     for revision in ("v2", "b" * 40):
         with pytest.raises(ModelMissingError, match=f"owner/tiny@{revision} is not here; `redraft models pull"):
             locate(f"owner/tiny@{revision}")
+    os.mkfifo(place / "refs" / "pipe")
+    for revision in ("pipe", "none"):
+        assert find_folder(HubId("owner/tiny", revision)) is None
     (place / "refs" / "main").write_text("../../..")
     assert find_folder(HubId("owner/tiny", None)) is None
     placed("owner/tiny")
