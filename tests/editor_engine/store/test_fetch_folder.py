@@ -115,9 +115,11 @@ def test_a_killed_pull_continues_within_the_file(hub: FakeHub) -> None:
     hub.stalled = {"model.safetensors": 150_000}
     with subprocess.Popen([sys.executable, "-c", DRIVER, hub.endpoint]) as process:
         assert hub.stopped.wait(60)
-        part = next(iter((hub_dir() / ".owner--tiny.part").glob(".model.safetensors.*")))
-        while part.stat().st_size < 100_000:  # what is on its way arrives
+        parts: list[Path] = []
+        while not (parts and parts[0].stat().st_size >= 100_000):  # what is on its way arrives
             assert process.poll() is None
+            parts = list((hub_dir() / ".owner--tiny.part").glob(".model.safetensors.*"))
+        part = parts[0]
         process.send_signal(signal.SIGKILL)
     kept = part.stat().st_size
     assert part.read_bytes() == LARGE[:kept]
