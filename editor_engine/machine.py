@@ -1,10 +1,25 @@
-"""How much memory this process can still take, and what its processor is good at. Light; used by the store's choice of
-a model and by a load.
+"""How much memory this process took and can still take, and what its processor is good at. Light; used by the store's
+choice of a model, by a load and by the figures of a request.
 
 Knows nothing of models. Where the system does not say what is free (not Linux), the answer is None, never a guess.
 """
 
+import resource
+import sys
 from pathlib import Path
+
+
+def peak_rss_bytes(status: Path = Path("/proc/self/status")) -> int:
+    """Peak resident bytes of this process since its program was started.
+
+    getrusage, which stands in where there is no /proc (kilobytes, on macOS bytes), would count what the parent had when
+    it started us: the peak outlives the change of program.
+    """
+    peak = _kilobytes(status, "VmHWM:")
+    if peak is None:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+    return peak * 1024
 
 
 def available_bytes(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int | None:
@@ -12,10 +27,10 @@ def available_bytes(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cg
 
     None where the system does not say.
     """
-    free = _mem_available(proc / "meminfo")
+    free = _kilobytes(proc / "meminfo", "MemAvailable:")
     limits = [left for folder in _own_cgroups(proc / "self" / "cgroup", cgroups) if (left := _left(folder)) is not None]
     if free is not None:
-        limits.append(free)
+        limits.append(free * 1024)
     return min(limits, default=None)
 
 
@@ -26,10 +41,10 @@ def multiplies_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     return "amx_bf16" in flags.split()
 
 
-def _mem_available(meminfo: Path) -> int | None:
-    for line in _text(meminfo).splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
+def _kilobytes(file: Path, label: str) -> int | None:
+    for line in _text(file).splitlines():
+        if line.startswith(label):
+            return int(line.split()[1])
     return None
 
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TextIO
 
-from editor_engine.decode.meter import peak_rss_bytes
 from editor_engine.errors import EngineError
+from editor_engine.machine import peak_rss_bytes
 from editor_engine.requests import Message
 
 

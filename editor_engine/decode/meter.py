@@ -3,20 +3,13 @@
 The clock is passed in; the only thing read from the system is the peak resident memory.
 """
 
-import resource
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from editor_engine.decode.speculate import PassRecord
 from editor_engine.draft.drafter import Origin
 from editor_engine.events import DraftModelStats, Provenance, Stats
-
-
-def peak_rss_bytes() -> int:
-    """Peak resident bytes of this process (getrusage: kilobytes on Linux, bytes on macOS)."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+from editor_engine.machine import peak_rss_bytes
 
 
 class Meter:

@@ -1,8 +1,12 @@
 """Memory there is: the numbers of /proc and of cgroups."""
 
+import subprocess
+import sys
 from pathlib import Path
 
-from editor_engine.machine import available_bytes, multiplies_bfloat16
+import pytest
+
+from editor_engine.machine import available_bytes, multiplies_bfloat16, peak_rss_bytes
 
 
 def system(root: Path, files: dict[str, str]) -> int | None:
@@ -77,3 +81,16 @@ def test_a_unit_for_bfloat16_is_found_by_its_flag(tmp_path: Path) -> None:
     assert not multiplies_bfloat16(cpuinfo)
     cpuinfo.write_text("processor\t: 0\nflags\t\t: fpu amx_bf16 avx2\n")
     assert multiplies_bfloat16(cpuinfo)
+
+
+def test_the_peak_is_our_own_and_not_that_of_the_program_that_started_us() -> None:
+    if not Path("/proc/self/status").exists():
+        pytest.skip("no /proc")
+    held = bytearray(b"x") * (200 << 20)
+    code = "from editor_engine.machine import peak_rss_bytes; print(peak_rss_bytes())"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert 1 << 20 < int(done.stdout) < len(held) < peak_rss_bytes()
+
+
+def test_without_proc_the_system_s_own_peak_stands_in(tmp_path: Path) -> None:
+    assert peak_rss_bytes(tmp_path / "status") > 1 << 20
