@@ -49,8 +49,8 @@ _NF4 = (
     (64, 10.2),
 )
 # Measured with this package's kernels, 2 threads, Q4_K_M of 0.5B and 1.5B, each pass over the one-row passes next to it
-# (`redraft bench plain --passes`): avx2 at context 1000, geometric mean of both models, medians of 3 runs; the others
-# at 1024, before attention worked in tiles, on a machine shared with others (runs spread by about a quarter).
+# (`redraft bench plain --passes`), context 1000, geometric mean of both models, medians of 3 runs; but avxvnni at 1024,
+# before attention worked in tiles, on a machine shared with others (runs spread by about a quarter).
 _SHIPPED = {
     "avx2": (
         (1, 1.0),
@@ -80,16 +80,16 @@ _SHIPPED = {
     ),
     "avx512vnni": (
         (1, 1.0),
-        (2, 1.17),
-        (3, 1.28),
-        (4, 1.38),
-        (6, 1.9),
-        (8, 2.4),
-        (12, 3.5),
-        (16, 4.5),
-        (24, 6.8),
-        (32, 9.3),
-        (64, 19.5),
+        (2, 1.1),
+        (3, 1.29),
+        (4, 1.34),
+        (6, 1.66),
+        (8, 1.94),
+        (12, 2.92),
+        (16, 3.52),
+        (24, 5.1),
+        (32, 7.7),
+        (64, 12.0),
     ),
     # torch on 2 processors of a kind with AMX, context 512, 0.5B, medians of 4 to 7 runs over the one-row pass next to
     # each; 6 to 10 busy programs beside it. A row by itself is what it does worst. fp4 has the kernel of nf4.
