@@ -151,7 +151,8 @@ def _edit(ui: PseudoTerminal, text: str, instruction: str, figures: UiFigures) -
     done = ui.until("review", begun, _PATIENCE_S)
     figures.first_hunk_s.append(ui.until("hunk 1 of", since, _PATIENCE_S) - entered)
     figures.whole_s.append(done - entered)
-    figures.updates_per_s.append(ui.text[since:].count("tok/s") / max(done - writing, 1e-9))
+    written = ui.text[begun : ui.text.index("review", begun)]
+    figures.updates_per_s.append(written.count("tok/s") / max(done - writing, 1e-9))
     since = len(ui.text)
     ui.send(_F5)
     ui.until("writing", since, _PATIENCE_S)
