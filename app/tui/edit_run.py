@@ -23,8 +23,8 @@ from editor_engine.events import EngineEvent, Finished, Stats
 from editor_engine.requests import CancelFlag
 
 UPDATE_S = 1 / 12
-"""Least time between two updates: more is not seen, and costs the keyboard. At 15 a second one key in a hundred waited 53
-to 68 ms to be painted on two processors that the engine was using, at 12 it is 41 to 47 (`redraft bench ui`)."""
+"""Least time between two updates: more is not seen, and costs the keyboard. On two processors that the engine was
+using, one key in a hundred waited 53 to 68 ms at 15 a second, 41 to 47 ms at 12 (`redraft bench ui`)."""
 SLOWEST_UPDATE_S = 0.5
 """Most time between two, on a machine that is too busy for more."""
 _LATE = 4
