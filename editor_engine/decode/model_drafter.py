@@ -212,12 +212,13 @@ class ModelDrafter:
             self._give_up(f"its context of {info.context_length} tokens is full.")
             return
         self._held = pair.rewind(self._tokens, self._held)
-        missing = self._tokens[self._held :]
-        if max(missing) >= info.vocab_size:
-            self._give_up(f"it does not know the token {max(missing)}.")
-            return
-        apart = 0 if len(missing) <= min(CATCH_UP, pair.model.rows) else len(missing) - 1
+        count = len(self._tokens) - self._held
+        apart = 0 if count <= min(CATCH_UP, pair.model.rows) else count - 1
         if self._wanted(place, proposed, apart, room):
+            missing = self._tokens[self._held :]
+            if max(missing) >= info.vocab_size:
+                self._give_up(f"it does not know the token {max(missing)}.")
+                return
             self._asked = True
             if apart:
                 self._read(missing[:apart])
