@@ -5,7 +5,7 @@ Knows nothing of engines. Invariant: the same arguments take the same time, to t
 
 import random
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from editor_engine.decode.draft_pair import DraftPair
 from editor_engine.decode.model_drafter import ModelDrafter
@@ -14,6 +14,7 @@ from editor_engine.draft.drafter import Draft, Drafter, Origin
 from editor_engine.draft.pass_cost import PassCost
 from editor_engine.events import DraftModelStats, Provenance
 from tests.support.fake_model import FakeModel, NextToken, pseudo_random
+from tests.support.sinks import CountingSink
 
 VOCAB = 64
 
@@ -65,24 +66,6 @@ class Silent:
 
 
 @dataclass
-class Sink:
-    """Takes so many tokens."""
-
-    limit: int
-    ids: list[int] = field(default_factory=list)
-
-    def wants_more(self) -> bool:
-        return len(self.ids) < self.limit
-
-    @property
-    def room(self) -> int:
-        return self.limit - len(self.ids)
-
-    def push(self, token: int) -> None:
-        self.ids.append(token)
-
-
-@dataclass
 class Run:
     """One reply."""
 
@@ -111,14 +94,16 @@ class TimedPair:
         self.target.truncate(0)
         first = [self.target.forward([token], head_rows=1)[0] for token in prompt][-1]
         drafter = ModelDrafter(chain, self.pair, prompt, stop_ids, self.cost, "text", length, self.clock)
-        sink = Sink(length)
+        sink = CountingSink(length)
         sink.push(first)
         drafter.observe(Draft(), 0, [first], None)
         started = self.clock.now
         records = list(self._passes(first, drafter, sink, stop_ids))
         return Run(sink.ids, self.clock.now - started, drafter.finish(), records)
 
-    def _passes(self, first: int, drafter: ModelDrafter, sink: Sink, stop_ids: Collection[int]) -> Iterator[PassRecord]:
+    def _passes(
+        self, first: int, drafter: ModelDrafter, sink: CountingSink, stop_ids: Collection[int]
+    ) -> Iterator[PassRecord]:
         def choose(tokens: Sequence[int], head_rows: int) -> list[int]:
             return self.target.forward(tokens, head_rows=head_rows)
 

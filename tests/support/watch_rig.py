@@ -69,6 +69,11 @@ class HeardSource(InotifySource):
         return found
 
 
+def hello(source: str) -> str:
+    """An edit: a greeting at the end."""
+    return f"{source}print('hello')\n"
+
+
 def edit_with(change: Callable[[str], str]) -> Callable[[CompletionRequest], Iterable[str]]:
     """The reply of a model that makes this change to the file."""
     return lambda request: tokens_of(f"{change(request.source)}{request.stop_line}\n")

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from app.tui.screens.file_screen import FileScreen
 
 _TRY = "To get one, say it more precisely, select the lines in the source, or choose a larger model (f2)."
-_MORE_CONTEXT = 10
-"""Lines that enter adds above and below a hunk."""
+_MORE_CONTEXT = 10  # lines that enter adds above and below a hunk
 
 
 class DiffView(DiffExports):

@@ -12,19 +12,10 @@ from app.watch.job import EditLimits, asked_of
 from app.watch.roots import Roots
 from app.watch.rules import StandingRules
 from app.watch.warm_start import WarmStart
-from tests.support.watch_rig import WatchClient, edit_with, watching
+from tests.support.watch_rig import WatchClient, watching
 
 ALL = StandingRules("Say hello.")
 TRIGGER = "# redraft: say hello\n"
-
-
-def hello(source: str) -> str:
-    return f"{source}print('hello')\n"
-
-
-@pytest.fixture
-def client() -> WatchClient:
-    return WatchClient(edit_with(hello))
 
 
 def test_once_edits_what_has_triggers_and_what_was_named(tmp_path: Path, client: WatchClient) -> None:

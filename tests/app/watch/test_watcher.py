@@ -20,15 +20,6 @@ ALL = StandingRules("Say hello.")
 TRIGGER = "# redraft: say hello\n"
 
 
-def hello(source: str) -> str:
-    return f"{source}print('hello')\n"
-
-
-@pytest.fixture
-def client() -> WatchClient:
-    return WatchClient(edit_with(hello))
-
-
 def test_a_save_with_a_trigger_becomes_a_proposal_and_the_file_stays_as_it_is(
     tmp_path: Path, client: WatchClient
 ) -> None:
@@ -307,8 +298,10 @@ def test_the_breaker_holds_a_file_back_and_then_runs_its_newest_state(tmp_path: 
 def test_a_changed_file_is_read_by_the_engine_while_it_settles(tmp_path: Path, client: WatchClient) -> None:
     async def work() -> None:
         path = tmp_path / "a.py"
+        outside = tmp_path.with_name(f"{tmp_path.name}.new")
+        outside.write_text("x = 1\n")
         async with watching(tmp_path, client, standing=ALL) as rig:
-            path.write_text("x = 1\n")
+            outside.rename(path)  # in one step: a file that is written there is seen empty first, now and then
             await rig.heard()
             assert client.requests == []
             await rig.settle()

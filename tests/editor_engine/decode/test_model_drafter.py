@@ -25,21 +25,22 @@ from editor_engine.errors import CancelledError, NumericsError, OutOfMemoryError
 from editor_engine.events import DRAFT_MODEL, Provenance
 from editor_engine.models.target import ModelInfo
 from tests.support.fake_model import FakeModel, pseudo_random
-from tests.support.timed_pair import VOCAB, Run, Silent, Sink, TimedPair, right_so_often
+from tests.support.sinks import CountingSink
+from tests.support.timed_pair import VOCAB, Run, Silent, TimedPair, right_so_often
 
 STOP = 63
 TRUTH = pseudo_random(VOCAB)
 PROMPT = [random.Random(1).randrange(VOCAB) for _ in range(20)]
 
 
-def stopping(sink: Sink) -> Callable[[], bool]:
+def stopping(sink: CountingSink) -> Callable[[], bool]:
     return lambda: len(sink.ids) < sink.limit and STOP not in sink.ids
 
 
 def emitted_plain(prompt: Sequence[int], length: int, *, stops: bool = False) -> list[int]:
     model = FakeModel(TRUTH, rows=64)
     first = model.forward(prompt, head_rows=1)[0]
-    sink = Sink(length, [first])
+    sink = CountingSink(length, [first])
     if stops:
         sink.wants_more = stopping(sink)  # type: ignore[method-assign]
     list(plain(lambda tokens, rows: model.forward(tokens, head_rows=rows), first, sink, itertools.count().__next__))
@@ -107,7 +108,7 @@ def check_any_draft_model(
         first = target.forward(prompt, head_rows=1)[0]
         chain = ChainDrafter(prompt, source, {STOP}, cost=cost)
         drafter = ModelDrafter(chain, pair, prompt, {STOP}, cost, "text", limit, clock)
-        sink = Sink(limit, [first])
+        sink = CountingSink(limit, [first])
         sink.wants_more = stopping(sink)  # type: ignore[method-assign]
         drafter.observe(Draft(), 0, [first], None)
         list(

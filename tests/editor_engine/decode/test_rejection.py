@@ -22,6 +22,7 @@ from editor_engine.draft.pass_cost import PassCost
 from editor_engine.events import Provenance
 from editor_engine.models.sampling import Distribution, acceptance, distribution, residual
 from tests.support.fake_model import FakeModel, LogitsOf, greatest, random_logits
+from tests.support.sinks import CountingSink
 
 PROMPT = (1, 0, 2)
 
@@ -91,24 +92,6 @@ class Some(Nothing):
         return Draft((0, 1)[:room], "some", None, 2.9) if self._turn % 2 else Draft()
 
 
-class Sink:
-    """Takes so many tokens."""
-
-    def __init__(self, limit: int) -> None:
-        self.ids: list[int] = []
-        self._limit = limit
-
-    def wants_more(self) -> bool:
-        return len(self.ids) < self._limit
-
-    @property
-    def room(self) -> int:
-        return self._limit - len(self.ids)
-
-    def push(self, token: int) -> None:
-        self.ids.append(token)
-
-
 def decode(target: LogitsOf, draft: LogitsOf, temperature: float, draws: Draws, chain: Drafter) -> tuple[int, ...]:
     """The first tokens, by the loop the engine runs; the clock makes draft passes cheap and target passes dear."""
     vocab = len(target(PROMPT))
@@ -122,7 +105,7 @@ def decode(target: LogitsOf, draft: LogitsOf, temperature: float, draws: Draws, 
     cost = PassCost.flat()
     cost.observe(1, 0, 40.0)
     drafter = ModelDrafter(chain, pair, PROMPT, (), cost, "text", 4, clock, rule)
-    sink = Sink(4)
+    sink = CountingSink(4)
     first = choose(PROMPT, 1)[0]
     sink.push(first)
     drafter.observe(Draft(), 0, [first], None)

@@ -25,6 +25,7 @@ from editor_engine.draft.pass_cost import PassCost
 from editor_engine.quant.gguf import GgufFile
 from editor_engine.text.tokenizer import Tokenizer, load_tokenizer
 from tests.support.fake_model import FakeModel, script
+from tests.support.sinks import CountingSink
 from tests.support.tiny_gguf import write_tiny
 from tests.support.work import steps_of
 
@@ -75,24 +76,6 @@ def drafter_of(task: TokenTask, cost: PassCost) -> ChainDrafter:
     return ChainDrafter(task.prompt, task.source, (), cost=cost, words=task.words)
 
 
-class Sink:
-    """Takes a known number of tokens."""
-
-    def __init__(self, limit: int) -> None:
-        self.ids: list[int] = []
-        self._limit = limit
-
-    def wants_more(self) -> bool:
-        return len(self.ids) < self._limit
-
-    @property
-    def room(self) -> int:
-        return self._limit - len(self.ids)
-
-    def push(self, token: int) -> None:
-        self.ids.append(token)
-
-
 def model_of(task: TokenTask) -> FakeModel:
     vocabulary = 1 + max(*task.prompt, *task.target)
     model = FakeModel(script(1, task.target), vocab_size=vocabulary, rows=64, context=10**6)
@@ -106,7 +89,7 @@ def test_the_output_is_that_of_plain_decoding(name: str, words: Tokenizer) -> No
     first, clock = task.target[0], itertools.count().__next__
     outputs = []
     for drafter in (drafter_of(task, PassCost.flat()), None):
-        model, sink = model_of(task), Sink(len(task.target))
+        model, sink = model_of(task), CountingSink(len(task.target))
         sink.push(first)
 
         def choose(tokens: Sequence[int], head_rows: int, model: FakeModel = model) -> list[int]:
