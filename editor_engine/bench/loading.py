@@ -75,7 +75,7 @@ def chosen_isa(isa: str | None) -> str:
 def load_file_tokenizer(path: Path) -> tuple[Tokenizer, str]:
     """(tokenizer, SHA-256 of the file) without loading any weights. Raises ModelMissingError and ModelFileError."""
     file = GgufFile(path)
-    sha256 = file_sha256(file.path, file.status, file.content, model_cache_dir() / "hashes")
+    sha256 = file_sha256(file.path, file.status, file.stretches(), model_cache_dir() / "hashes")
     return load_tokenizer(file.metadata, model_cache_dir() / sha256), sha256
 
 

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +17,13 @@ import numpy.typing as npt
 
 from editor_engine.atomic_file import write_atomically
 
-_CHUNK = 16 << 20
 _SETTLED_NS = 2 * 10**9  # a file changed later than this before hashing may change again within one clock tick
 
 log = logging.getLogger(__name__)
 
 
-def file_sha256(path: Path, status: os.stat_result, content: npt.NDArray[np.uint8], folder: Path) -> str:
-    """Hex SHA-256 of `content`, the bytes of the open file at `path` with `status`.
+def file_sha256(path: Path, status: os.stat_result, stretches: Iterable[npt.NDArray[np.uint8]], folder: Path) -> str:
+    """Hex SHA-256 of `stretches`, the bytes in order of the open file at `path` with `status`.
 
     Records lie in `folder`, one per path; it is made when missing.
     """
@@ -34,8 +34,8 @@ def file_sha256(path: Path, status: os.stat_result, content: npt.NDArray[np.uint
     if known is not None:
         return known
     digest = hashlib.sha256()
-    for start in range(0, len(content), _CHUNK):
-        digest.update(content[start : start + _CHUNK].data)
+    for stretch in stretches:
+        digest.update(stretch.data)
     if time.time_ns() - status.st_mtime_ns > _SETTLED_NS:
         _remember(record, facts, digest.hexdigest())
     return digest.hexdigest()

@@ -10,13 +10,14 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from editor_engine.errors import ModelFileError, ModelMissingError, UnsupportedModelError
 from editor_engine.kernels._native import GgufDamagedError, GgufIndex, GgufUnsupportedError
+
+_STRETCH = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class GgufFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._bytes, self.status = _map(path)  # `status` is of the file that was mapped, whatever is at `path` later
+        self._memory, self.status = _map(path)  # `status` is of the file that was mapped, whatever is at `path` later
+        self._bytes = np.frombuffer(self._memory, np.uint8)
         try:
             self._index = GgufIndex(self._bytes)
             self._metadata = _Metadata(path, self._index)
@@ -95,10 +97,16 @@ class GgufFile:
         """Elements of the metadata array at `key`, without making them; None where there is no array."""
         return self._metadata.array_length(key)
 
-    @property
-    def content(self) -> npt.NDArray[np.uint8]:
-        """Every byte of the file, read-only."""
-        return self._bytes
+    def stretches(self) -> Iterator[npt.NDArray[np.uint8]]:
+        """Every byte of the file in order, read-only; no more than one stretch is in memory for it."""
+        for start in range(0, len(self._bytes), _STRETCH):
+            yield self._bytes[start : start + _STRETCH]
+            self.release()
+
+    def release(self) -> None:
+        """Give back the memory of all that was read; views stay good, and read the file again."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._memory.madvise(mmap.MADV_DONTNEED)
 
     def raw(self, name: str) -> npt.NDArray[np.uint8]:
         """Read-only bytes of tensor `name`, as stored; a view that keeps the map alive. Raises KeyError."""
@@ -126,7 +134,7 @@ def damaged_file(path: Path, what: str) -> ModelFileError:
     )
 
 
-def _map(path: Path) -> tuple[npt.NDArray[Any], os.stat_result]:
+def _map(path: Path) -> tuple[mmap.mmap, os.stat_result]:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block the open below for ever
             raise ModelFileError(f"{path} is not a regular file.")
@@ -139,4 +147,4 @@ def _map(path: Path) -> tuple[npt.NDArray[Any], os.stat_result]:
         raise ModelMissingError(f"There is no model file at {path}.") from error
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}.") from error
-    return np.frombuffer(view, np.uint8), status
+    return view, status

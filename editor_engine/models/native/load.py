@@ -66,7 +66,7 @@ def load_native(
     refuse_if_short(plan, lambda: smaller_models(plan))
 
     threads = config.threads or default_threads()
-    sha256 = file_sha256(file.path, file.status, file.content, model_cache_dir() / "hashes")
+    sha256 = file_sha256(file.path, file.status, file.stretches(), model_cache_dir() / "hashes")
     folder = model_cache_dir() / sha256
     matrices = [_matrix(checkpoint, name) for name in checkpoint.linears]
     numbers = {matrix.name: number for number, matrix in enumerate(matrices, start=1)}
@@ -75,6 +75,7 @@ def load_native(
         if numbers[matrix.name] == 1 and not checkpoint.tied:  # else it is packed itself
             _check_embedding(checkpoint)
         data = _pack(matrix, threads)
+        file.release()  # or the file would be in memory beside what is packed
         on_packed(numbers[matrix.name], len(matrices))
         return data
 
@@ -98,7 +99,7 @@ def load_native(
     )
     log.info("loaded %s in %.2f s", file.path, time.perf_counter() - started)
     notes = ([packed.note] if packed.note else []) + kernels.variant_notes()
-    return LoadedModel(NativeModel(core, info), file.metadata, folder, tuple(notes))
+    return LoadedModel(NativeModel(core, info, file.release), file.metadata, folder, tuple(notes))
 
 
 def _matrix(checkpoint: Checkpoint, name: str) -> Matrix:

@@ -4,7 +4,7 @@ Knows nothing of files, drafting or text. Invariant: it adds nothing to the arit
 computed, and a call that raises leaves the cache as it was.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +14,18 @@ from editor_engine.kernels import MAX_ROWS, Model
 from editor_engine.models.sampling import Sampling, Scored, choose
 from editor_engine.models.target import CacheSnapshot, ModelInfo
 
+_RELEASE_TOKENS = 256  # a looked-up row of the embedding brings some 64 kB of the file into memory
+
 
 class NativeModel:
     """One loaded model and its KV cache."""
 
-    def __init__(self, core: Model, info: ModelInfo) -> None:
+    def __init__(self, core: Model, info: ModelInfo, release: Callable[[], None] = lambda: None) -> None:
+        """`release` gives back the memory of what was read of the model's file; it is called now and then."""
         self._core = core
         self._info = info
+        self._release = release
+        self._looked_up = 0
 
     @property
     def info(self) -> ModelInfo:
@@ -42,10 +47,12 @@ class NativeModel:
 
         Raises CancelledError, NumericsError, ContextOverflowError, OutOfMemoryError, RequestError.
         """
+        self._count(len(tokens))
         return self._core.forward(tokens, head_rows)
 
     def logits(self, tokens: Sequence[int], *, head_rows: int) -> npt.NDArray[np.float32]:
         """`forward` that returns logits instead of their greatest (`TargetModel`)."""
+        self._count(len(tokens))
         return self._core.forward_logits(tokens, head_rows)[1]
 
     def sample(self, tokens: Sequence[int], *, head_rows: int, sampling: Sampling) -> list[Scored]:
@@ -53,6 +60,13 @@ class NativeModel:
         first = self.length + len(tokens) - head_rows + 1
         logits = self.logits(tokens, head_rows=head_rows)
         return [choose(row, sampling, first + index) for index, row in enumerate(logits)]
+
+    def _count(self, tokens: int) -> None:
+        """Every so many tokens, the rows of the embedding that were looked up need not stay in memory."""
+        self._looked_up += tokens
+        if self._looked_up > _RELEASE_TOKENS:
+            self._looked_up = tokens
+            self._release()
 
     def rerun_counts(self) -> tuple[int, int]:
         """Nothing is ever run again (`TargetModel`): rows do not change a bit."""

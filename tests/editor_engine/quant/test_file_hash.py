@@ -21,7 +21,7 @@ def settled(path: Path, content: bytes, mtime_ns: int = OLD_NS) -> Path:
 def asked(path: Path, folder: Path, content: bytes | None = None) -> str:
     """The hash, reading `content` where given: other bytes than the file's show whether it was remembered."""
     data = path.read_bytes() if content is None else content
-    return file_sha256(path, path.stat(), np.frombuffer(data, np.uint8), folder)
+    return file_sha256(path, path.stat(), [np.frombuffer(data, np.uint8)], folder)
 
 
 def sha(content: bytes) -> str:
