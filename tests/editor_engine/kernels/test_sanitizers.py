@@ -1,4 +1,4 @@
-"""Every kernel under the address and undefined-behaviour sanitizers: kernel_checks.cpp, built with all their sources.
+"""Every kernel under the address and undefined-behaviour sanitizers: *_checks.cpp, built with all their sources.
 
 The sources and flags of the variants are read from CMakeLists.txt, so that a new file cannot be forgotten here.
 """
@@ -17,21 +17,21 @@ from editor_engine import kernels
 
 ROOT = Path(__file__).parents[3]
 KERNELS = ROOT / "editor_engine" / "kernels"
-CHECKS = Path(__file__).with_name("kernel_checks.cpp")
+CHECKS = sorted(Path(__file__).parent.glob("*_checks.cpp"))
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 FLAGS = ["-std=c++20", "-g1", "-ffp-contract=off", "-fno-fast-math", f"-I{KERNELS}", *SANITIZERS]
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 
 
 def compile_jobs() -> list[tuple[Path, list[str]]]:
-    """Each source with the flags it needs beyond FLAGS, a vector source once per variant; the driver stays at -O0."""
+    """Each source with the flags it needs beyond FLAGS, a vector source once per variant; the checks stay at -O0."""
     cmake = (KERNELS / "CMakeLists.txt").read_text(encoding="utf-8")
     listed = re.search(r"nanobind_add_module\(_native[^\n]*\n(.*?)\n\)", cmake, re.DOTALL)
     assert listed is not None
     names = [name for name in listed[1].split() if not name.startswith("bind")]
     assert {"linear.cpp", "model.cpp", "self_test.cpp"} <= {Path(name).name for name in names}
     define = ["-DREDRAFT_X86=1"] if X86 else []
-    jobs = [(CHECKS, define), *((KERNELS / name, [*define, "-O1"]) for name in names)]
+    jobs = [*((check, define) for check in CHECKS), *((KERNELS / name, [*define, "-O1"]) for name in names)]
     if X86:
         shared = re.search(r"set\(avx2_flags ([^)]*)\)", cmake)
         variants = re.findall(r"add_variant\((\w+) (\$\{avx2_flags\}[^)]*)\)", cmake)
