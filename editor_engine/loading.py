@@ -7,7 +7,7 @@ loads is loaded here, so the same path gives the same model everywhere.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from editor_engine.config import EngineConfig, model_cache_dir
@@ -75,7 +75,9 @@ def load_pair(config: EngineConfig, target: Loaded, on_packed: OnPacked) -> tupl
     """
     if config.draft_path is None:
         return None, ()
-    loaded = load(replace(config, model_path=config.draft_path, draft_path=None, context_length=None), on_packed)
+    from editor_engine.models.needs import draft_config  # numpy, as in `refuse_or_note`
+
+    loaded = load(draft_config(config.draft_path, config), on_packed)
     target_name, name = target.model.info.name, loaded.model.info.name
     known = refuse_other_vocabulary(target_name, target.tokenizer, name, loaded.tokenizer)
     pair = DraftPair(

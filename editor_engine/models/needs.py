@@ -16,6 +16,7 @@ from editor_engine.machine import available_bytes
 from editor_engine.memory import CPU, WORKSPACE_BYTES, Choice, MemoryPlan, Need, refuse_if_short
 from editor_engine.models.context import context_of
 from editor_engine.models.hf.checkpoint import Checkpoint, open_folder
+from editor_engine.models.hf.layers import layers_of, layers_there
 from editor_engine.models.hf.sizes import ITEM_BYTES, chosen_dtype, stored_dtype, weights_bytes
 from editor_engine.models.hf.sizes import WORKSPACE_BYTES as HF_WORKSPACE_BYTES
 from editor_engine.models.native.checkpoint import Checkpoint as NativeCheckpoint
@@ -77,9 +78,19 @@ def _beside(need: Need, others: Sequence[Need]) -> Need:
 
 
 def draft_needs(path: Path, config: EngineConfig, machine: Machine) -> tuple[Need, ...]:
-    """What a draft model takes; its cache is made for its own context."""
-    needs, limit = _needs(path, replace(config, context_length=None), machine)
+    """What a draft model takes."""
+    needs, limit = _needs(path, draft_config(path, config), machine)
     return tuple(replace(need, drafts=True, most_tokens=limit) for need in needs)
+
+
+def draft_config(path: Path, config: EngineConfig) -> EngineConfig:
+    """How the draft model at `path` is loaded beside the model of `config`: its cache is made for its own context, and
+    of layers for a graphics processor it gives no more than it has."""
+    hf = config.hf
+    if hf.gpu_layers is not None and path.is_dir():
+        layers = layers_of(open_folder(path, remote_code=hf.remote_code))
+        hf = replace(hf, gpu_layers=min(hf.gpu_layers, layers))
+    return replace(config, model_path=path, draft_path=None, context_length=None, hf=hf)
 
 
 def refuse_what_does_not_fit(
@@ -130,10 +141,15 @@ def native_need(checkpoint: NativeCheckpoint) -> Need:
 
 
 def folder_needs(checkpoint: Checkpoint, options: HfOptions, context: int, machine: Machine) -> tuple[Need, ...]:
-    """Of a folder, on the device of the options; `auto` is a graphics processor that has room for all of it."""
+    """Of a folder, on the device of the options; `auto` is a graphics processor that has room for all of it.
+
+    Raises OptionError for layers that it does not have.
+    """
+    wanted = layers_there(options, layers_of(checkpoint))
+    if wanted == 0:
+        return _on(checkpoint, options, CPU)
     if options.device == "auto":
-        wanted = options.gpu_layers
-        if wanted == 0 or not machine.gpus:
+        if not machine.gpus:
             return _on(checkpoint, options, CPU)
         needs = _on(checkpoint, options, machine.gpus[0].place)
         whole = MemoryPlan(needs, context, asked=True, free=machine.free())
@@ -148,7 +164,7 @@ def _on(checkpoint: Checkpoint, options: HfOptions, place: str) -> tuple[Need, .
     if place == CPU:
         return (Need(checkpoint.name, whole, cache, HF_WORKSPACE_BYTES),)
     numbers = {name: int(found[1]) for name in checkpoint.tensors if (found := _LAYER.search(name))}
-    layers = 1 + max(numbers.values(), default=0)
+    layers = layers_of(checkpoint)
     if options.gpu_layers is None or options.gpu_layers >= layers:
         return (Need(checkpoint.name, whole, cache, HF_WORKSPACE_BYTES, place),)
     first = {name: checkpoint.tensors[name] for name, number in numbers.items() if number < options.gpu_layers}

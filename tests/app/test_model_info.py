@@ -123,6 +123,21 @@ def test_a_device_that_is_not_seen_is_said(
     assert "is not seen here" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("device", ["auto", "cuda", "cuda:1"])
+def test_more_layers_than_there_are_is_usage_here_too(
+    tmp_path: Path, machine: Machine, capsys: pytest.CaptureFixture[str], device: str
+) -> None:
+    machine(1 << 40, Gpu(0, "G", 80 << 30, 80 << 30), Gpu(1, "G", 80 << 30, 80 << 30))
+    folder = write_bare(tmp_path / "big")
+    asked = ["models", "info", str(folder), "--device", device, "--gpu-layers"]
+    assert main([*asked, str(LAYERS)]) == ExitCode.OK
+    assert ": fits" in capsys.readouterr().out
+    assert main([*asked, str(LAYERS + 1)]) == ExitCode.USAGE
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"--gpu-layers {LAYERS + 1} cannot be had: the model has {LAYERS} layers." in err
+
+
 def test_a_model_that_is_not_here_is_counted_by_the_catalogue(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:

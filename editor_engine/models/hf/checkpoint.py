@@ -116,13 +116,18 @@ class Checkpoint:
         return count(CONFIG, self.text_config, *keys) or UNSAID_CONTEXT
 
     @property
+    def layers(self) -> int | None:
+        """Decoder layers; None where the configuration does not say."""
+        return count(CONFIG, self.text_config, "num_hidden_layers", "n_layer")
+
+    @property
     def kv_elements_per_token(self) -> int | None:
         """Numbers one token adds to the KV cache, in all layers; None for a cache this record does not know."""
         text = self.text_config
         kinds = text.get("layer_types")
         if isinstance(kinds, list) and not set(map(str, kinds)) <= {"full_attention", "sliding_attention"}:
             return None
-        layers = count(CONFIG, text, "num_hidden_layers", "n_layer")
+        layers = self.layers
         heads = count(CONFIG, text, "num_attention_heads", "n_head")
         hidden = count(CONFIG, text, "hidden_size", "n_embd")
         if text.get("kv_lora_rank") is not None or layers is None or heads is None or hidden is None:
@@ -328,7 +333,7 @@ def _check(checkpoint: Checkpoint) -> None:
         raise ModelFileError(
             f"{checkpoint.folder.name} is damaged: its head is not the embedding, and the weights have no {_HEADS[0]}."
         )
-    layers = count(CONFIG, checkpoint.text_config, "num_hidden_layers", "n_layer") or 0
+    layers = checkpoint.layers or 0
     if layers > len(checkpoint.tensors):
         raise ModelFileError(
             f"{checkpoint.folder.name} is damaged: it promises {layers} layers and has {len(checkpoint.tensors)} "

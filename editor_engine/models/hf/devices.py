@@ -14,6 +14,7 @@ import torch
 
 from editor_engine.config import HfOptions
 from editor_engine.errors import OptionError, UnsupportedModelError
+from editor_engine.models.hf.layers import layers_there
 
 _OLD_DRIVER = "driver on your system is too old"
 
@@ -86,12 +87,8 @@ def choose_place(options: HfOptions, layers: int, cuda: Cuda, too_small: str) ->
     `too_small`: why not all of it fits the first graphics processor, as a sentence; empty where it does. Raises
     UnsupportedModelError for a device that is not there, OptionError for what cannot be meant.
     """
-    asked, wanted = options.device, options.gpu_layers
-    if wanted is not None and not 0 <= wanted <= layers:
-        raise OptionError(f"{wanted} layers on the graphics processor were asked for; the model has {layers}.")
+    asked, wanted = options.device, layers_there(options, layers)
     if asked == "cpu" or (wanted == 0 and asked == "auto"):
-        if wanted:
-            raise OptionError(f"{wanted} layers on the graphics processor contradict the device cpu.")
         return Place("cpu", layers, layers), ()
     if asked == "auto":
         if cuda.count == 0:

@@ -19,6 +19,7 @@ from editor_engine.memory import CPU, MemoryPlan, refuse_if_short, size_words
 from editor_engine.models.context import context_of
 from editor_engine.models.hf import packages
 from editor_engine.models.hf.checkpoint import Checkpoint
+from editor_engine.models.hf.layers import layers_of
 from editor_engine.models.target import ModelInfo
 
 if TYPE_CHECKING:  # torch: seconds, and missing packages are refused before it
@@ -59,7 +60,7 @@ def load_hf(
     check_options(config.hf)
     threads = config.threads or default_threads()
     torch.set_num_threads(threads)
-    layers = _layers(checkpoint)
+    layers = layers_of(checkpoint)
     cuda = see_cuda()
     choose_place(config.hf, layers, cuda, "")  # a device that is not there is refused before its memory is looked at
     too_small = _refuse_if_short(checkpoint, config, context, _machine(cuda, available))
@@ -95,14 +96,6 @@ def load_hf(
     return HfModel(network, info, Guard.of(arithmetic.rounding)), said
 
 
-def _layers(checkpoint: Checkpoint) -> int:
-    settings = checkpoint.text_config
-    count = settings.get("num_hidden_layers", settings.get("n_layer"))
-    if not isinstance(count, int) or count < 1:
-        raise ModelFileError(f"The configuration of {checkpoint.name} does not say how many layers it has.")
-    return count
-
-
 def _machine(cuda: "Cuda", available: Callable[[], int | None]) -> "Machine":
     """What torch and the system say is free."""
     import torch
@@ -123,7 +116,8 @@ def _refuse_if_short(checkpoint: Checkpoint, config: EngineConfig, context: int,
     needs = folder_needs(checkpoint, config.hf, context, machine)
     asked = config.context_length is not None
     refuse_if_short(MemoryPlan(needs, context, asked, config.prefix_bytes, machine.free(), config.max_memory))
-    if config.hf.device != "auto" or not machine.gpus or needs[0].place != CPU:
+    is_choice = config.hf.device == "auto" and config.hf.gpu_layers is None
+    if not is_choice or not machine.gpus or needs[0].place != CPU:
         return ""
     (whole,) = folder_needs(checkpoint, replace(config.hf, device=machine.gpus[0].place), context, machine)
     return (

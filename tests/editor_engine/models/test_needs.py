@@ -7,12 +7,12 @@ import pytest
 
 from editor_engine.config import EngineConfig, HfOptions
 from editor_engine.engine import Engine
-from editor_engine.errors import OutOfMemoryError, RequestError
+from editor_engine.errors import OptionError, OutOfMemoryError, RequestError
 from editor_engine.gpus import Gpu
 from editor_engine.memory import CPU, MemoryPlan, Need
 from editor_engine.models.hf.sizes import WORKSPACE_BYTES
 from editor_engine.models.native.load import load_native
-from editor_engine.models.needs import Machine, plan_load, refuse_what_does_not_fit
+from editor_engine.models.needs import Machine, draft_config, plan_load, refuse_what_does_not_fit
 from tests.support.bare_checkpoint import CACHE, CONTEXT, EMBEDDING, LAYERS, MATRIX, write_bare
 from tests.support.tiny_gguf import write_tiny
 
@@ -68,6 +68,7 @@ def test_a_folder_needs_what_its_options_make_of_it(
         ({"device": "cuda:3"}, (), ["cuda:3"]),
         ({"gpu_layers": 1}, (TIGHT,), ["cuda:0", CPU]),
         ({"gpu_layers": 0}, (ROOMY,), [CPU]),
+        ({"gpu_layers": 0, "device": "cuda"}, (ROOMY,), [CPU]),
         ({"gpu_layers": LAYERS}, (ROOMY,), ["cuda:0"]),
         ({"device": "cuda", "gpu_layers": 3}, (ROOMY,), ["cuda:0", CPU]),
     ],
@@ -86,6 +87,30 @@ def test_the_first_layers_alone_go_to_the_device(tmp_path: Path) -> None:
     there, here = plan.needs
     assert (there.weights, there.cache_per_token) == (3 * 2 * MATRIX, 2 * CACHE * 3 // LAYERS)
     assert here.weights == 2 * (2 * EMBEDDING + MATRIX)
+
+
+@pytest.mark.parametrize("gpus", [(), (ROOMY,), (TIGHT,)])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"gpu_layers": LAYERS + 1}, f"--gpu-layers {LAYERS + 1} cannot be had: the model has {LAYERS} layers."),
+        ({"gpu_layers": 1, "device": "cpu"}, "--gpu-layers 1 contradicts --device cpu."),
+    ],
+)
+def test_layers_that_cannot_be_meant_are_refused_by_the_plan(
+    tmp_path: Path, options: dict[str, object], words: str, gpus: tuple[Gpu, ...]
+) -> None:
+    with pytest.raises(OptionError) as caught:
+        planned(write_bare(tmp_path / "bare"), Machine(1 << 40, gpus), **options)
+    assert str(caught.value) == words
+
+
+def test_a_draft_model_gives_no_more_layers_than_it_has(tmp_path: Path) -> None:
+    draft = write_bare(tmp_path / "draft")
+    plan = planned(write_tiny(tmp_path / "tiny.gguf"), Machine(1 << 40, (ROOMY,)), draft=draft, gpu_layers=LAYERS + 5)
+    assert [(need.place, need.drafts) for need in plan.needs] == [(CPU, False), ("cuda:0", True)]
+    config = EngineConfig(tmp_path / "tiny.gguf", draft_path=draft, context_length=9, hf=HfOptions(gpu_layers=2))
+    assert draft_config(draft, config) == EngineConfig(draft, hf=HfOptions(gpu_layers=2))
 
 
 def test_a_draft_model_is_counted_with_its_own_context(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_auto_leaves_a_device_that_is_too_small_and_says_so() -> None:
         (HfOptions(device="cuda:x"), RequestError, "cuda:N"),
         (HfOptions(gpu_layers=5), RequestError, "the model has 4"),
         (HfOptions(gpu_layers=-1), RequestError, "the model has 4"),
-        (HfOptions(device="cpu", gpu_layers=2), RequestError, "contradict"),
+        (HfOptions(device="cpu", gpu_layers=2), RequestError, "--gpu-layers 2 contradicts --device cpu"),
     ],
 )
 def test_what_cannot_be_had_is_refused(options: HfOptions, error: type[EngineError], words: str) -> None:

@@ -24,10 +24,13 @@ from editor_engine.errors import (  # noqa: E402
     RequestError,
     UnsupportedModelError,
 )
+from editor_engine.gpus import Gpu  # noqa: E402
 from editor_engine.models.hf import load as load_module  # noqa: E402
 from editor_engine.models.hf.checkpoint import open_folder  # noqa: E402
+from editor_engine.models.hf.devices import Cuda  # noqa: E402
 from editor_engine.models.hf.load import load_hf, try_out  # noqa: E402
 from editor_engine.models.hf.model import HfModel  # noqa: E402
+from editor_engine.models.needs import Machine  # noqa: E402
 from tests.support.hf_runs import scores  # noqa: E402
 from tests.support.tiny_checkpoints import ARCHITECTURES, CONTEXT, ROWS, make_checkpoint  # noqa: E402
 
@@ -194,6 +197,17 @@ def test_memory_is_asked_for_before_it_is_taken(folder_of: FolderOf, monkeypatch
         load_hf(checkpoint, config, available=lambda: 10_000_000)
     with pytest.raises(OutOfMemoryError, match="--max-memory"):
         load_hf(checkpoint, replace(config, max_memory=10_000_000))
+
+
+def test_a_graphics_processor_that_is_too_small_is_left_alone_and_named_unless_nobody_wanted_it(
+    folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("editor_engine.models.hf.devices.see_cuda", lambda: Cuda(1, ""))
+    monkeypatch.setattr(load_module, "_machine", lambda cuda, available: Machine(None, (Gpu(0, "G", 1 << 30, 1000),)))
+    model, notes = loaded(folder_of("Qwen2"))
+    assert (model.info.device, len(notes)) == ("cpu", 1) and "--gpu-layers puts a part of it there" in notes[0]
+    model, notes = loaded(folder_of("Qwen2"), gpu_layers=0)
+    assert (model.info.device, notes) == ("cpu", ())
 
 
 def test_a_cache_that_cannot_be_rewound_is_refused_before_weights_are_read(
