@@ -38,7 +38,7 @@ class EngineDescription:
     device: str | None
     threads: int | None
     exactness: str
-    """`exact`, `checked` or `not guaranteed`."""
+    """Of an edit, which is greedy: `exact`, `checked` or `not guaranteed`."""
     policy: str
     """Name of the policy that output is exact under; `strict` is none."""
     context_length: int | None

@@ -88,8 +88,8 @@ class Engine:
 
     @property
     def info(self) -> ModelInfo:
-        """Facts of the loaded model."""
-        return self._model.info
+        """Facts of the loaded model, and what is promised of its replies."""
+        return self.drafting.promised(self._model.info)
 
     def count(self, request: CompletionRequest) -> tuple[int, int]:
         """(prompt tokens, source tokens) of a request."""

@@ -94,7 +94,7 @@ class EngineIdentity:
     backend: str = "native"
     """Whose arithmetic it is: `native` or `transformers`."""
     guarantee: str = "exact"
-    """`exact` or `not guaranteed`."""
+    """`exact`, `exact when greedy` or `not guaranteed`, as in ModelInfo."""
     loaded_as: str = ""
     """What was asked of the load (`EngineConfig.loaded_as`)."""
     notes: tuple[str, ...] = ()

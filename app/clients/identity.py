@@ -7,6 +7,9 @@ a child and through `redraft serve` differs in `reached` only.
 from app.engine_client import EngineDescription
 from editor_engine.wire import EngineIdentity
 
+_EXACT_EDITS = ("exact", "exact when greedy")
+"""Guarantees under which an edit comes out as by plain decoding: every edit is greedy."""
+
 
 def description_of(identity: EngineIdentity, reached: str, notes: tuple[str, ...] = ()) -> EngineDescription:
     """For the front end; `notes` are the way's own and come after the engine's."""
@@ -15,7 +18,7 @@ def description_of(identity: EngineIdentity, reached: str, notes: tuple[str, ...
         sha256=identity.sha256,
         device=identity.device,
         threads=identity.threads,
-        exactness="exact" if identity.guarantee == "exact" else "not guaranteed",
+        exactness="exact" if identity.guarantee in _EXACT_EDITS else "not guaranteed",
         policy="strict",
         context_length=identity.context_length,
         notes=(*identity.notes, *notes),

@@ -5,6 +5,7 @@ rejection rule, which is asked for at load, the choice of drafters never changes
 """
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from editor_engine.draft.drafter import Drafter
 from editor_engine.draft.renames import Words
 from editor_engine.events import DraftModelStats
 from editor_engine.models.sampling import Sampling
-from editor_engine.models.target import TargetModel
+from editor_engine.models.target import ModelInfo, TargetModel
 from editor_engine.request_tokens import TokenisedRequest
 from editor_engine.requests import CompletionRequest
 
@@ -53,6 +54,12 @@ class Drafting:
     def model_name(self) -> str | None:
         """Of the draft model; None without one."""
         return None if self.pair is None else self.pair.model.info.name
+
+    def promised(self, info: ModelInfo) -> ModelInfo:
+        """Facts of the target under this drafting: by the rejection rule drawn tokens keep the distribution only."""
+        if self.pair is None or self._draft_rule != "rejection" or info.guarantee != "exact":
+            return info
+        return replace(info, guarantee="exact when greedy")
 
     def chooser(self, request: CompletionRequest) -> Chooser:
         """How the tokens of a request are chosen: greedy, by keyed draws, or by the rejection rule."""

@@ -34,7 +34,8 @@ class ModelInfo:
     backend: str = "native"
     """Whose arithmetic it is: `native` or `transformers`."""
     guarantee: str = "exact"
-    """`exact`: the tokens are those of plain decoding, whatever was drafted; `not guaranteed`: rows may decide."""
+    """`exact`: the tokens are those of plain decoding, whatever was drafted; `not guaranteed`: rows may decide. Of an
+    engine also `exact when greedy`: drawn tokens keep the distribution only."""
     weights_bytes: int = 0
     """Memory of the weights; 0: not said."""
     cache_bytes_per_token: int = 0

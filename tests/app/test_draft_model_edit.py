@@ -49,6 +49,15 @@ def test_people_are_told_too_and_a_proof_holds_with_a_draft_model(
     assert "came out the same with drafting on" in said
 
 
+def test_an_edit_is_greedy_and_stays_exact_whatever_the_rule(
+    tmp_path: Path, models: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(tmp_path, models, "--draft-rule", "rejection", "--prove", "--json")
+    lines: list[dict[str, Any]] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    start = next(line for line in lines if line["type"] == "start")
+    assert start["model"]["exactness"] == "exact" and lines[-1]["proof"]["exactness"] == "checked"
+
+
 def test_another_vocabulary_is_refused_before_anything_is_read(
     tmp_path: Path, models: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

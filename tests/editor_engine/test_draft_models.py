@@ -19,6 +19,7 @@ from editor_engine.models.sampling import distribution
 from editor_engine.models.target import TargetModel
 from editor_engine.request_tokens import tokenise
 from editor_engine.requests import CancelFlag, CompletionRequest, Message
+from editor_engine.wire import identity_of
 from tests.support.tiny_gguf import tiny_source, write_tiny
 
 SOURCE = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n" * 3
@@ -224,6 +225,21 @@ def with_clock(target: Path, draft: Path, rule: str) -> Engine:
 def test_by_the_rejection_rule_greedy_text_is_the_targets(paths: list[Path], alone: Engine) -> None:
     engine = with_clock(paths[0], paths[1], "rejection")
     assert finished(engine.complete(request())).token_ids == finished(alone.complete(request())).token_ids
+
+
+@pytest.mark.parametrize(("rule", "promised"), [("same-ids", "exact"), ("rejection", "exact when greedy")])
+def test_no_more_is_promised_than_the_rule_keeps(paths: list[Path], alone: Engine, rule: str, promised: str) -> None:
+    engine, seeds = with_clock(paths[0], paths[3], rule), range(8)
+    assert identity_of(engine.info, (), "served").guarantee == promised
+    by_seed = [
+        [finished(one.complete(request(temperature=1.0, seed=seed))).token_ids for seed in seeds]
+        for one in (engine, alone)
+    ]
+    assert (by_seed[0] == by_seed[1]) == (promised == "exact")
+
+
+def test_without_a_draft_model_the_rule_takes_nothing_back(paths: list[Path]) -> None:
+    assert Engine.load(EngineConfig(paths[0], threads=1, draft_rule="rejection")).info.guarantee == "exact"
 
 
 def test_by_the_rejection_rule_sampled_text_has_the_targets_distribution(paths: list[Path]) -> None:

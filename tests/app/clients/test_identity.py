@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from app.clients.identity import description_of
+from app.editing.language import detect_language
+from app.editing.prompt import build_prompt
 from app.tui.widgets.status_line import Status, status_text
 from editor_engine.models.target import ModelInfo
 from editor_engine.wire import identity_from_json, identity_of, identity_to_json
@@ -25,6 +27,7 @@ FOLDER = replace(
     ("info", "badge", "where"),
     [
         (NATIVE, "exact", "cpu"),
+        (replace(NATIVE, guarantee="exact when greedy"), "exact", "cpu"),
         (FOLDER, "not guaranteed", "cuda:0 (20 of 28 layers), cpu, nf4 (compute bfloat16, double) eager"),
         (replace(NATIVE, guarantee="of some other version"), "not guaranteed", "cpu"),
     ],
@@ -37,6 +40,10 @@ def test_only_what_is_guaranteed_is_called_exact(info: ModelInfo, badge: str, wh
     assert (described.backend, described.arithmetic) == (info.backend, info.isa)
     line = status_text(Status(engine=described), 200)
     assert line.endswith(badge) and where in line
+
+
+def test_an_edit_is_greedy_so_a_promise_for_greedy_text_holds_for_it() -> None:
+    assert build_prompt(["x = 1"], "Rename x.", detect_language("a.py")).request(9).temperature == 0
 
 
 def test_a_server_of_an_older_version_is_native() -> None:
