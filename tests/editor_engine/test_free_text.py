@@ -59,6 +59,7 @@ def test_free_text_costs_no_more_than_plain_decoding(smollm2_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # thirty-two replies of 0.5B, on few and busy processors
 @pytest.mark.model
 def test_free_text_of_every_prompt(qwen05_path: Path) -> None:
     check_free_text(qwen05_path, 1, 200)
