@@ -7,7 +7,7 @@ threads or the kernel variant.
 
 import click
 
-from app.bench.answering import answering, load_model, model_and_machine, model_options
+from app.bench.answering import answering, load_model, model_and_machine, pair_options
 from app.errors import DifferenceError
 from app.load_options import Given
 
@@ -17,7 +17,7 @@ MOST_TOKENS = 1024
 
 
 @click.command()
-@model_options
+@pair_options
 @click.option(
     "--tokens",
     type=click.IntRange(1, MOST_TOKENS),
@@ -29,23 +29,31 @@ MOST_TOKENS = 1024
 def verify(load: Given, isa: str | None, tokens: int, hostile: bool, as_json: bool) -> None:
     """Decode built-in prompts with and without drafting, and compare the token ids.
 
-    Exit code 1 and the place of the first difference when they are not the same. Two machines agree when their token
-    hashes are equal.
+    With a draft model (--draft-model, or the settings) its drafts are verified, too. Exit code 1 and the place of the
+    first difference when they are not the same. Two machines agree when their token hashes are equal.
     """
     with answering("verify", as_json) as output:
         # The engine brings numpy and the native core: 0.15 s that `--help` must not pay.
         from app.bench.identity_cases import identity_cases
-        from editor_engine.bench.identity import check_identity, table
-        from editor_engine.bench.identity_drafters import hostile_drafters, own_drafters
+        from editor_engine.bench.identity import Paired, check_identity, table
+        from editor_engine.bench.identity_drafters import before_a_model, hostile_drafters, own_drafters
 
-        parts, model_id = load_model(load, isa, CONTEXT, output)
-        info = parts.model.info
+        parts, model_id = load_model(load, isa, CONTEXT, output, paired=True)
+        info, paired = parts.model.info, None
         drafters = dict(own_drafters(info.isa, parts.tokenizer))
         if hostile:
             drafters |= hostile_drafters(info.vocab_size)
-        conditions = model_and_machine(parts, model_id, most_tokens=tokens, drafters=list(drafters))
+        more: dict[str, object] = {"most_tokens": tokens, "drafters": list(drafters)}
+        if parts.pair is not None:
+            paired, draft = Paired(parts.pair, before_a_model(info.isa, parts.tokenizer)), parts.pair.model.info
+            more |= {
+                "drafters": [*drafters, *paired.before],
+                "draft_model": draft.name,
+                "draft_model_sha256": draft.sha256,
+            }
+        conditions = model_and_machine(parts, model_id, **more)
         figures = check_identity(
-            parts.model, parts.tokenizer, parts.template, identity_cases(tokens), drafters, output.progress
+            parts.model, parts.tokenizer, parts.template, identity_cases(tokens), drafters, output.progress, paired
         )
         found = figures.first_difference
         verdict = None

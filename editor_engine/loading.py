@@ -67,7 +67,9 @@ def load(config: EngineConfig, on_packed: OnPacked = lambda done, total: None, *
     return _load_file(config, on_packed, instructed)
 
 
-def load_pair(config: EngineConfig, target: Loaded, on_packed: OnPacked) -> tuple[DraftPair | None, tuple[str, ...]]:
+def load_pair(
+    config: EngineConfig, target: Loaded, on_packed: OnPacked = lambda done, total: None
+) -> tuple[DraftPair | None, tuple[str, ...]]:
     """The draft model at `config.draft_path` beside its target, and notes of its load; None without a path.
 
     Its cache is made for its own context: it drafts up to there. Raises what `load` raises, UnsupportedModelError for

@@ -25,16 +25,25 @@ if TYPE_CHECKING:  # the engine brings numpy and the native core: 0.15 s that `-
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
-_DECIDED_HERE = ("context_length", "draft_model", "draft_rule")
+_DECIDED_HERE = ("context_length", "draft_rule")
 """Options of a load that a workload decides itself: what it measures would change with them."""
 
 
 def model_options(command: Command) -> Command:
     """The options that choose a model and how it is run, and `--json`."""
+    return _options(command, without=(*_DECIDED_HERE, "draft_model"))
+
+
+def pair_options(command: Command) -> Command:
+    """As `model_options`, with a draft model."""
+    return _options(command, without=_DECIDED_HERE)
+
+
+def _options(command: Command, without: tuple[str, ...]) -> Command:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout."),
         click.option("--isa", metavar="NAME", help="Kernel variant, such as avx2; by default the best one here."),
-        load_flags(without=_DECIDED_HERE),
+        load_flags(without=without),
     ):
         command = option(command)
     return command
@@ -110,14 +119,19 @@ def locate_model(load: Given) -> "tuple[LocatedModel, LoadOptions]":
     return locate(options.model), replace(options, threads=options.threads or default_threads())
 
 
-def load_model(load: Given, isa: str | None, context: int, output: Output) -> "tuple[BenchModel, str]":
-    """(model in parts, the id it goes by), with a cache of at most `context` tokens."""
+def load_model(
+    load: Given, isa: str | None, context: int, output: Output, *, paired: bool = False
+) -> "tuple[BenchModel, str]":
+    """(model in parts, the id it goes by), with a cache of at most `context` tokens; `paired`: with the draft model of
+    the command, else of the settings, if there is one."""
     from editor_engine.bench.loading import chosen_isa, load_configured
+    from editor_engine.store.installed import locate
 
     variant = chosen_isa(isa)
     located, options = locate_model(load)
-    output.progress(f"loading {located.id}")
-    config = replace(options, context_length=context).config(located.path, None)
+    draft = locate(options.draft_model) if paired and options.draft_model is not None else None
+    output.progress(f"loading {located.id}" if draft is None else f"loading {located.id} and {draft.id}")
+    config = replace(options, context_length=context).config(located.path, None if draft is None else draft.path)
     return load_configured(replace(config, isa=variant)), located.id
 
 

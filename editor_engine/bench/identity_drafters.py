@@ -49,6 +49,16 @@ def own_drafters(isa: str, words: Words) -> Mapping[str, MakeDrafters]:
     return {"drafted": chain(lambda: PassCost.shipped(isa)), "long drafts": chain(PassCost.flat)}
 
 
+def no_drafts(prompt: Sequence[int], source: Sequence[int], stop_ids: Collection[int]) -> Drafter:
+    """One that never drafts: what comes after it is asked at every token."""
+    return HostileDrafter(lambda done, room: ())
+
+
+def before_a_model(isa: str, words: Words) -> Mapping[str, MakeDrafters]:
+    """What drafts before a draft model: nothing, and the drafter of the product as in an edit."""
+    return {"draft model": lambda plain_ids: no_drafts, "draft model last": own_drafters(isa, words)["drafted"]}
+
+
 def hostile_drafters(vocab_size: int) -> Mapping[str, MakeDrafters]:
     """Drafters that no sane engine has."""
 

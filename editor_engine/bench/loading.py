@@ -12,10 +12,11 @@ from pathlib import Path
 from editor_engine import kernels
 from editor_engine.config import EngineConfig, model_cache_dir
 from editor_engine.decode.cost_memory import costs_file, read_costs
+from editor_engine.decode.draft_pair import DraftPair
 from editor_engine.draft.pass_cost import PassCost
 from editor_engine.engine import Engine
 from editor_engine.errors import RequestError, UnsupportedModelError
-from editor_engine.loading import load, refuse_or_note
+from editor_engine.loading import load, load_pair, refuse_or_note
 from editor_engine.models.needs import made_for
 from editor_engine.models.target import TargetModel
 from editor_engine.quant.file_hash import file_sha256
@@ -35,6 +36,8 @@ class BenchModel:
     """What the load has to say."""
     cache_folder: Path
     """The model file's own: what passes cost is remembered there."""
+    pair: DraftPair | None = None
+    """The draft model, where one was named."""
 
     def engine(self) -> Engine:
         """An engine over this very model. Raises UnsupportedModelError when the file has no chat template."""
@@ -53,14 +56,20 @@ def load_parts(path: Path, threads: int, context_length: int, isa: str | None = 
 
 
 def load_configured(config: EngineConfig) -> BenchModel:
-    """As `load_parts`, with everything else a load may be told; a draft model is left out."""
+    """As `load_parts`, with everything else a load may be told."""
     wanted = config.context_length
     most = made_for(config.model_path, config)
-    config = replace(config, context_length=None if wanted is None else min(wanted, most), draft_path=None)
+    config = replace(config, context_length=None if wanted is None else min(wanted, most))
     notes = refuse_or_note(config)
     loaded = load(config)
+    pair, pair_notes = load_pair(config, loaded)
     return BenchModel(
-        loaded.model, loaded.tokenizer, loaded.template or "", (*notes, *loaded.notes), loaded.cache_folder
+        loaded.model,
+        loaded.tokenizer,
+        loaded.template or "",
+        (*notes, *loaded.notes, *pair_notes),
+        loaded.cache_folder,
+        pair,
     )
 
 

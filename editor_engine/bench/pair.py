@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from editor_engine.bench.identity_drafters import HostileDrafter
+from editor_engine.bench.identity_drafters import no_drafts
 from editor_engine.bench.measure import Difference, Spread, first_difference, ratios
 from editor_engine.decode.draft_pair import DraftPair, Use
-from editor_engine.draft.drafter import Drafter
 from editor_engine.engine import Engine
 from editor_engine.errors import RequestError
 from editor_engine.events import DRAFT_MODEL, DraftModelStats, Finished
@@ -154,15 +153,11 @@ def _way(engine: Engine, pair: DraftPair, way: str) -> Iterator[None]:
     pair.forget()
     try:
         if way == MODEL:
-            drafting.make = _nothing
+            drafting.make = no_drafts
         pair.use = {CHAIN: Use.NEVER, MODEL: Use.ALWAYS}.get(way, Use.MEASURED)
         yield
     finally:
         drafting.make, pair.use = make, use
-
-
-def _nothing(prompt: Sequence[int], source: Sequence[int], stop_ids: object) -> Drafter:
-    return HostileDrafter(lambda done, room: ())
 
 
 def table(figures: Sequence[TaskFigures]) -> str:

@@ -56,6 +56,42 @@ def test_a_difference_is_exit_1_with_its_place(
         assert "NO, " in out and "token hash" in out
 
 
+@pytest.mark.parametrize("place", ["option", "environment"])
+def test_a_draft_model_is_verified_as_edits_use_it(
+    tiny: str, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draft = str(tiny_source("qwen2", shape=TinyShape(context=2048), seed=6).write(tmp_path / "draft.gguf"))
+    options = ["verify", "--model", tiny, "--threads", "1", "--tokens", "8", "--json"]
+    assert main(options) == ExitCode.OK
+    (alone,) = map(json.loads, capsys.readouterr().out.splitlines())
+    if place == "environment":
+        monkeypatch.setenv("REDRAFT_DRAFT_MODEL", draft)
+    else:
+        options += ["--draft-model", draft]
+    assert main(options) == ExitCode.OK
+    out, err = capsys.readouterr()
+    (line,) = map(json.loads, out.splitlines())
+    assert line["cases"] == line["equal"] and line["token_hash"] == alone["token_hash"]
+    assert line["draft_model"]["name"] == line["conditions"]["draft_model"] == "Tiny qwen2"
+    assert line["draft_model"]["drafted"] > 0 and alone["draft_model"] is None
+    assert line["conditions"]["drafters"] == [*alone["conditions"]["drafters"], "draft model", "draft model last"]
+    assert "draft model last" in err
+
+
+def test_a_draft_model_that_cannot_draft_is_refused(
+    tiny: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tiny_source(shape=TinyShape(context=2048), seed=6)
+    tokens = other.metadata["tokenizer.ggml.tokens"]
+    assert isinstance(tokens, list)
+    tokens[tokens.index("<|im_start|>")] = "<|turn|>"
+    draft = str(other.write(tmp_path / "other.gguf"))
+    assert main(["verify", "--model", tiny, "--draft-model", draft, "--tokens", "8"]) == ExitCode.ENGINE
+    assert "their vocabularies differ" in capsys.readouterr().err
+    assert main(["verify", "--model", tiny, "--draft-model", "/nowhere.gguf", "--tokens", "8"]) == ExitCode.ENGINE
+    assert "/nowhere.gguf" in capsys.readouterr().err
+
+
 def test_cases_are_fixed_and_differ() -> None:
     cases = identity_cases(5)
     assert len({case.name for case in cases}) == len({case.request for case in cases}) == len(cases)
@@ -74,9 +110,11 @@ def test_a_checkpoint_of_hugging_face_is_verified_and_measured_too(
     folder_of: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--model", str(folder_of("Qwen2")), "--threads", "1", "--dtype", "bfloat16", "--json"]
-    assert main(["verify", *options, "--tokens", "8"]) == ExitCode.OK
+    pair = ["--draft-model", str(folder_of("Llama"))]
+    assert main(["verify", *options, *pair, "--tokens", "8"]) == ExitCode.OK
     (line,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert line["equal"] == line["cases"] and line["conditions"]["isa"] == "bfloat16 sdpa"
+    assert line["draft_model"]["name"] == "Llama-float32"
     assert main(["bench", "plain", *options, "--contexts", "20", "--steps", "2", "--repeats", "1"]) == ExitCode.OK
     (line,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert line["plain_tok_s"]["20"]["median"] > 0

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from editor_engine.bench.identity import CaseFigures, IdentityCase, IdentityFigures, check_identity, table
-from editor_engine.bench.identity_drafters import hostile_drafters, own_drafters
-from editor_engine.bench.loading import BenchModel, load_parts
+from editor_engine.bench.identity import CaseFigures, IdentityCase, IdentityFigures, Paired, check_identity, table
+from editor_engine.bench.identity_drafters import before_a_model, hostile_drafters, own_drafters
+from editor_engine.bench.loading import BenchModel, load_configured, load_parts
 from editor_engine.bench.measure import Difference
+from editor_engine.config import EngineConfig
 from editor_engine.errors import RequestError
 from editor_engine.kernels import variants
 from editor_engine.models.native.model import NativeModel
@@ -75,6 +76,39 @@ def test_a_pass_that_depends_on_its_rows_is_found(tiny: Path, monkeypatch: pytes
     drafter, position = str(found["drafter"]), found["position"]
     assert figures.cases[0].differences[drafter] is not None
     assert f"NO, {drafter} at {position}" in table(figures)
+
+
+def paired(target: Path, draft: Path) -> IdentityFigures:
+    """With no other drafter than the draft model's."""
+    parts = load_configured(EngineConfig(target, threads=1, context_length=512, draft_path=draft))
+    assert parts.pair is not None
+    ways = Paired(parts.pair, before_a_model(parts.model.info.isa, parts.tokenizer))
+    cases = [EDIT, CHAT, DRAWN]
+    return check_identity(parts.model, parts.tokenizer, parts.template, cases, {}, lambda words: None, ways)
+
+
+def test_a_draft_model_changes_no_token_and_is_counted_apart(tiny: Path) -> None:
+    figures = paired(tiny, tiny)
+    assert (figures.equal, figures.first_difference) == (3, None)
+    assert all(list(case.differences) == ["draft model", "draft model last"] for case in figures.cases)
+    drafted, accepted = figures.by_model
+    assert drafted >= accepted > 0
+    assert figures.fields()["draft_model"] == {"name": "Tiny qwen2", "drafted": drafted, "accepted": accepted}
+    assert f"draft model  Tiny qwen2: {accepted} of {drafted} tokens accepted" in table(figures)
+    alone = checked(load_parts(tiny, 1, 512), [EDIT, CHAT, DRAWN], hostile=False)
+    assert alone.token_hash == figures.token_hash and alone.fields()["draft_model"] is None
+
+
+def test_a_fault_that_only_a_draft_model_brings_to_light_is_found(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forward = NativeModel.forward
+
+    def faulty(self: NativeModel, tokens: Sequence[int], *, head_rows: int) -> list[int]:
+        choices = forward(self, tokens, head_rows=head_rows)
+        return [choices[0] ^ 1, *choices[1:]] if head_rows > 1 else choices
+
+    monkeypatch.setattr(NativeModel, "forward", faulty)
+    found = paired(tiny, tiny).first_difference
+    assert found is not None and found["drafter"] == "draft model"
 
 
 def figures_of(ids: tuple[int, ...], *, greedy: bool = True, contract: int = 1, model: str = "m") -> IdentityFigures:
