@@ -206,10 +206,7 @@ class PassCost:
     def observe(self, rows: int, context: int, seconds: float) -> None:
         """Count one real pass of `rows` rows (others than 1 to MAX_ROWS are ignored)."""
         if 1 <= rows <= MAX_ROWS and seconds > 0.0:
-            self._bucket(_bucket_of(context)).observe(rows, seconds)
-
-    def _bucket(self, key: int) -> "_Bucket":
-        return self._buckets.setdefault(key, _Bucket(self._knots, self._table))
+            self._buckets.setdefault(_bucket_of(context), _Bucket(self._knots, self._table)).observe(rows, seconds)
 
     def snapshot(self) -> dict[str, dict[str, list[float]]]:
         """What was learned, for JSON: context bucket to rows of a knot to ratios to the table.
@@ -222,14 +219,17 @@ class PassCost:
         }
 
     def restore(self, snapshot: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
-        """Take up what `snapshot` kept. Raises ValueError when it is not such a snapshot."""
+        """Know what `snapshot` kept, and nothing else. Raises ValueError, and changes nothing, when it is not one."""
+        buckets: dict[int, _Bucket] = {}
         for key, corrections in snapshot.items():
             ratios = {int(rows): [float(ratio) for ratio in found] for rows, found in corrections.items()}
             if not ratios.keys() <= {rows for rows, _ in self._knots}:
                 raise ValueError(f"the table has no such rows as {sorted(ratios)}")
             if not all(isfinite(ratio) and ratio > 0.0 for found in ratios.values() for ratio in found):
                 raise ValueError("a ratio is a number above 0")
-            self._bucket(int(key)).restore(ratios)
+            buckets[int(key)] = bucket = _Bucket(self._knots, self._table)
+            bucket.restore(ratios)
+        self._buckets = buckets
 
 
 def _bucket_of(context: int) -> int:

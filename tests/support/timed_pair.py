@@ -30,17 +30,22 @@ class Clock:
 
 
 class TimedModel(FakeModel):
-    """A pass over M rows takes `seconds` times what the table says of M rows."""
+    """A pass over M rows takes `seconds` times what the table says of M rows, times 2 ** -`noise` to 2 ** `noise`."""
 
-    def __init__(self, next_token: NextToken, clock: Clock, seconds: float, *, context: int = 4096) -> None:
+    def __init__(
+        self, next_token: NextToken, clock: Clock, seconds: float, *, context: int = 4096, noise: float = 0.0
+    ) -> None:
         super().__init__(next_token, vocab_size=VOCAB, rows=64, context=context)
         self._info = replace(self._info, weights_bytes=int(seconds * 1e9))
         self._clock = clock
         self._costs = PassCost.shipped("avx2").costs(0)
+        self._noise = noise
+        self._chance = random.Random(1)
         self.seconds = seconds
 
     def forward(self, tokens: Sequence[int], *, head_rows: int) -> list[int]:
-        self._clock.now += self.seconds * self._costs[len(tokens)]
+        disturbed = 2.0 ** self._chance.uniform(-self._noise, self._noise)
+        self._clock.now += self.seconds * self._costs[len(tokens)] * disturbed
         return super().forward(tokens, head_rows=head_rows)
 
 
@@ -79,9 +84,19 @@ class Run:
 class TimedPair:
     """A target whose plain step takes 1 s, and a draft model."""
 
-    def __init__(self, draft: NextToken, draft_s: float, *, context: int = 4096, known_ids: int = VOCAB) -> None:
+    def __init__(
+        self,
+        draft: NextToken,
+        draft_s: float,
+        *,
+        target: NextToken | None = None,
+        noise: float = 0.0,
+        context: int = 4096,
+        known_ids: int = VOCAB,
+    ) -> None:
+        """`noise`: of the target's passes. `target` None: a fixed function of the last tokens."""
         self.clock = Clock()
-        self.target = TimedModel(pseudo_random(VOCAB), self.clock, 1.0)
+        self.target = TimedModel(target or pseudo_random(VOCAB), self.clock, 1.0, noise=noise)
         self.draft = TimedModel(draft, self.clock, draft_s, context=context)
         self.cost = PassCost.shipped("avx2")
         self.pair = DraftPair(self.draft, self.target.info, known_ids, clock=self.clock)
@@ -91,19 +106,21 @@ class TimedPair:
     ) -> Run:
         """Decode so many tokens after a prompt."""
         chain = chain or Silent()
-        self.target.truncate(0)
-        first = [self.target.forward([token], head_rows=1)[0] for token in prompt][-1]
         drafter = ModelDrafter(chain, self.pair, prompt, stop_ids, self.cost, "text", length, self.clock)
         sink = CountingSink(length)
+        records = list(self.passes(prompt, drafter, sink, stop_ids))
+        return Run(sink.ids, sum(record.seconds + record.drafter_s for record in records), drafter.finish(), records)
+
+    def passes(
+        self, prompt: Sequence[int], drafter: Drafter, sink: CountingSink, stop_ids: Collection[int] = ()
+    ) -> Iterator[PassRecord]:
+        """Decode after a prompt, whoever drafts, the pair or not."""
+        self.target.truncate(0)
+        for start in range(0, len(prompt), self.target.rows):
+            (first,) = self.target.forward(prompt[start : start + self.target.rows], head_rows=1)
         sink.push(first)
         drafter.observe(Draft(), 0, [first], None)
-        started = self.clock.now
-        records = list(self._passes(first, drafter, sink, stop_ids))
-        return Run(sink.ids, self.clock.now - started, drafter.finish(), records)
 
-    def _passes(
-        self, first: int, drafter: ModelDrafter, sink: CountingSink, stop_ids: Collection[int]
-    ) -> Iterator[PassRecord]:
         def choose(tokens: Sequence[int], head_rows: int) -> list[int]:
             return self.target.forward(tokens, head_rows=head_rows)
 

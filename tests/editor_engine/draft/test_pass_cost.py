@@ -92,7 +92,7 @@ def test_every_variant_has_a_rising_table(isa: str) -> None:
 
 def test_what_was_measured_is_kept_and_taken_up_again() -> None:
     first = observed(PassCost.shipped("avx2"), 3000, 12, {8: 0.2, 1: 0.05})
-    second = PassCost.shipped("avx2")
+    second = observed(PassCost.shipped("avx2"), 0, 12, {8: 0.4, 1: 0.05})
     second.restore(json.loads(json.dumps(first.snapshot())))
     assert list(second.costs(3000)) == list(first.costs(3000)) and second.costs(3000)[8] > 3.0
     assert second.snapshot() == first.snapshot()
@@ -112,8 +112,11 @@ BROKEN: list[dict[str, dict[str, list[float]]]] = [
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_snapshot_is_refused(broken: dict[str, dict[str, list[float]]]) -> None:
+    cost = observed(PassCost.shipped("avx2"), 0, 12, {8: 0.4, 1: 0.05})
+    before = cost.snapshot()
     with pytest.raises(ValueError):
-        PassCost.shipped("avx2").restore(broken)
+        cost.restore({"1": {"1": [1.0]}, **broken})
+    assert cost.snapshot() == before
 
 
 def test_a_correction_that_is_not_confirmed_is_forgotten() -> None:
