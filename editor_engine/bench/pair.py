@@ -1,8 +1,9 @@
 """Workload `pair`: a target alone, with the drafts a text gives, with a draft model, and with both, in turns.
 
-Every run begins with an empty draft model, since to read the prompt is part of what it costs. Drives one engine over
-one pair. Invariants: every way answers the same requests; ways are compared run by run, between neighbours in time;
-whatever way ran last, the engine is left as it was found.
+Every run begins with an empty draft model, since to read the prompt is part of what it costs, and with the pass costs
+the engine had at first: a few disturbed passes of one way would change how far the next one drafts. Drives one engine
+over one pair. Invariants: every way answers the same requests; ways are compared run by run, between neighbours in
+time; no way learns from the runs of another; whatever way ran last, the engine is left as it was found.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from editor_engine.bench.identity_drafters import no_drafts
 from editor_engine.bench.measure import Difference, Spread, first_difference, ratios
 from editor_engine.decode.draft_pair import DraftPair, Use
+from editor_engine.draft.pass_cost import CostSnapshot
 from editor_engine.engine import Engine
 from editor_engine.errors import RequestError
 from editor_engine.events import DRAFT_MODEL, DraftModelStats, Finished
@@ -45,8 +47,13 @@ class WayFigures:
         return Spread(tuple(run.stats.decode_tok_s or 0.0 for run in self.runs))
 
     @property
+    def per_pass(self) -> Spread:
+        """Output tokens per pass of the target."""
+        return Spread(tuple(run.stats.tokens_per_pass or 0.0 for run in self.runs))
+
+    @property
     def last(self) -> Finished:
-        """The last run: with all that was learned before it."""
+        """The last run: with all that was learned of the draft model before it."""
         return self.runs[-1]
 
     @property
@@ -62,7 +69,7 @@ class WayFigures:
             "tok_s": self.tok_s.fields(),
             "output_tokens": stats.output_tokens,
             "passes": stats.passes,
-            "tokens_per_pass": stats.tokens_per_pass,
+            "tokens_per_pass": self.per_pass.fields(),
             "drafted": stats.drafted,
             "accepted": stats.accepted,
         }
@@ -117,14 +124,14 @@ def compare(
     pair = engine.drafting.pair
     if pair is None:
         raise RequestError("There is no draft model to measure; name one with --draft-model.")
-    figures = []
+    costs, figures = engine.drafting.costs.snapshot(), []
     for task in tasks:
         runs: dict[str, list[Finished]] = {way: [] for way in WAYS}
-        with _way(engine, pair, PLAIN):  # reads the prompt, which all ways find cached then
+        with _way(engine, pair, costs, PLAIN):  # reads the prompt, which all ways find cached then
             _answer(engine, CompletionRequest(task.request.messages, 2, source=task.request.source, draft=False))
         for repeat in range(repeats):
             for way in WAYS if repeat % 2 == 0 else reversed(WAYS):
-                with _way(engine, pair, way):
+                with _way(engine, pair, costs, way):
                     done = _answer(engine, _asked(task.request, way))
                 runs[way].append(done)
                 progress(
@@ -146,11 +153,12 @@ def _answer(engine: Engine, request: CompletionRequest) -> Finished:
 
 
 @contextmanager
-def _way(engine: Engine, pair: DraftPair, way: str) -> Iterator[None]:
-    """The engine drafts this way, and its draft model has read nothing."""
+def _way(engine: Engine, pair: DraftPair, costs: CostSnapshot, way: str) -> Iterator[None]:
+    """The engine drafts this way, its draft model has read nothing, and of costs it knows no more than `costs`."""
     drafting = engine.drafting
     make, use = drafting.make, pair.use
     pair.forget()
+    drafting.costs.restore(costs)
     try:
         if way == MODEL:
             drafting.make = no_drafts
@@ -158,6 +166,7 @@ def _way(engine: Engine, pair: DraftPair, way: str) -> Iterator[None]:
         yield
     finally:
         drafting.make, pair.use = make, use
+        drafting.costs.restore(costs)
 
 
 def table(figures: Sequence[TaskFigures]) -> str:
@@ -168,9 +177,8 @@ def table(figures: Sequence[TaskFigures]) -> str:
         same = "same ids in every run" if difference is None else f"ids part at {difference.index}"
         lines.append(f"{task.name}: {same}")
         for name, way in task.ways.items():
-            stats = way.last.stats
             over = "" if name == PLAIN else f"  {task.ratio(name, PLAIN).words()} of plain"
-            lines.append(f"  {name:<11}  {way.tok_s.words(1):>20} tok/s  {stats.tokens_per_pass or 0:.2f} a pass{over}")
+            lines.append(f"  {name:<11}  {way.tok_s.words(1):>20} tok/s  {way.per_pass.words(1):>16} a pass{over}")
         lines.append(f"  both over text drafts: {task.ratio(BOTH, CHAIN).words()}")
         lines += _draft_lines(task)
         lines.append("")

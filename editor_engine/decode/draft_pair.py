@@ -33,7 +33,8 @@ class Use(Enum):
     MEASURED = "measured"
     """While its gain is positive."""
     ALWAYS = "always"
-    """Wherever the rest of the chain has no draft: to measure it."""
+    """Wherever the rest of the chain has no draft: to measure it. What that teaches is used and kept by no edit: asked
+    for what could be copied, it is right more often than elsewhere."""
     NEVER = "never"
 
 
@@ -55,7 +56,7 @@ class DraftPair:
         self.model = model
         self.known_ids = known_ids
         self.use = Use.MEASURED
-        self.gain = PairGain()
+        self._gain, self._measuring = PairGain(), PairGain()
         self._clock = clock
         self._costs = CostMemory(model.info, folder)
         self._read_token_s: float | None = None
@@ -63,6 +64,11 @@ class DraftPair:
         self._share = model.info.weights_bytes / target.weights_bytes if target.weights_bytes else _UNKNOWN_SHARE
         self._path = None if target_folder is None else target_folder / _file_name(model.info, target)
         self._restore()
+
+    @property
+    def gain(self) -> PairGain:
+        """What was learned of the two in the use it is put to."""
+        return self._measuring if self.use is Use.ALWAYS else self._gain
 
     def rewind(self, tokens: Sequence[int], known: int) -> int:
         """Forget what is not a beginning of `tokens`, and its last token; returns how many of them are held.
@@ -131,14 +137,14 @@ class DraftPair:
             return
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, json.dumps(self.gain.snapshot()).encode())
+            write_atomically(self._path, json.dumps(self._gain.snapshot()).encode())
 
     def _restore(self) -> None:
         if self._path is None:
             return
         # Missing, or not such a snapshot.
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-            self.gain.restore(json.loads(self._path.read_text("utf-8")))
+            self._gain.restore(json.loads(self._path.read_text("utf-8")))
 
 
 def _file_name(draft: ModelInfo, target: ModelInfo) -> str:

@@ -16,6 +16,7 @@ from editor_engine.decode.model_drafter import ModelDrafter
 from editor_engine.decode.rejection import KeyedDraws, RejectionChooser, RejectionRule
 from editor_engine.draft.chain import ChainDrafter
 from editor_engine.draft.drafter import Drafter
+from editor_engine.draft.pass_cost import PassCost
 from editor_engine.draft.renames import Words
 from editor_engine.events import DraftModelStats
 from editor_engine.models.sampling import Sampling
@@ -51,6 +52,11 @@ class Drafting:
         """What comes before the draft model; tests and the benchmark put others there."""
 
     @property
+    def costs(self) -> PassCost:
+        """Of the target's passes, corrected by every request's."""
+        return self._costs.cost
+
+    @property
     def model_name(self) -> str | None:
         """Of the draft model; None without one."""
         return None if self.pair is None else self.pair.model.info.name
@@ -78,10 +84,8 @@ class Drafting:
         rule = choose.rule if isinstance(choose, RejectionChooser) else None
         # What a draft model gains depends on what is written, and on how sure of its choice the target is.
         kind = f"{'edit' if tokens.source else 'text'} {self._draft_rule if request.temperature > 0 else 'greedy'}"
-        if self.pair.use is Use.ALWAYS:  # what is learned under a measurement is not what an edit would learn
-            kind += " always"
-        cost, most = self._costs.cost, request.max_tokens
-        return ModelDrafter(chain, self.pair, tokens.prompt, self._stop_ids, cost, kind, most, self._clock, rule)
+        stop_ids, most = self._stop_ids, request.max_tokens
+        return ModelDrafter(chain, self.pair, tokens.prompt, stop_ids, self.costs, kind, most, self._clock, rule)
 
     def interrupt(self) -> None:
         """Make a draft model's running and next pass raise CancelledError; callable from any thread."""

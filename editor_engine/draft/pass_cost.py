@@ -19,6 +19,9 @@ from zlib import crc32
 MAX_ROWS = 64
 """Most rows of one pass any table covers."""
 
+CostSnapshot = Mapping[str, Mapping[str, Sequence[float]]]
+"""Context bucket to rows of a knot to ratios to the table."""
+
 _FLAT = ((1, 1.0), (MAX_ROWS, 1.0))
 # Measured on a prototype of the kernels, 2 cores: a tile of 4 rows is nearly as cheap as 3 (design, drafting.md). Kept
 # as the dear curve of replays, and for instruction sets nothing was measured for.
@@ -208,17 +211,14 @@ class PassCost:
         if 1 <= rows <= MAX_ROWS and seconds > 0.0:
             self._buckets.setdefault(_bucket_of(context), _Bucket(self._knots, self._table)).observe(rows, seconds)
 
-    def snapshot(self) -> dict[str, dict[str, list[float]]]:
-        """What was learned, for JSON: context bucket to rows of a knot to ratios to the table.
-
-        Only for the same table, model file, threads and contract.
-        """
+    def snapshot(self) -> CostSnapshot:
+        """What was learned, for JSON; only for the same table, model file, threads and contract."""
         return {
             str(key): {str(rows): list(ratios) for rows, ratios in sorted(bucket.ratios.items())}
             for key, bucket in sorted(self._buckets.items())
         }
 
-    def restore(self, snapshot: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
+    def restore(self, snapshot: CostSnapshot) -> None:
         """Know what `snapshot` kept, and nothing else. Raises ValueError, and changes nothing, when it is not one."""
         buckets: dict[int, _Bucket] = {}
         for key, corrections in snapshot.items():

@@ -204,10 +204,13 @@ def test_another_vocabulary_is_refused_by_the_first_token_that_differs(paths: li
 
 
 def test_what_was_learned_of_a_pair_is_kept_beside_the_targets_costs(paths: list[Path]) -> None:
-    engine = paired(paths[0], paths[2])
-    done = finished(engine.complete(request()))
-    again = pair_of(paired(paths[0], paths[2]))
-    assert again.gain.measured("text greedy always") == figures(done).gain is not None
+    engine = paired(paths[0], paths[2], Use.MEASURED)
+    pair_of(engine).gain.attempted("text greedy", 2.0, 1.0)
+    measured = [figures(finished(engine.complete(request()))).gain]
+    pair_of(engine).use = Use.ALWAYS
+    measured.append(figures(finished(engine.complete(request()))).gain)
+    again = pair_of(paired(paths[0], paths[2], Use.MEASURED))
+    assert again.gain.measured("text greedy") == measured[0] != measured[1]
 
 
 def with_clock(target: Path, draft: Path, rule: str) -> Engine:
