@@ -20,7 +20,7 @@ from app.editing.resume import resumed_turns, saved_session
 from app.editing.review import Review
 from app.editing.review_notes import blast_notes
 from app.editing.session_store import SessionKeeper, left_sessions
-from app.editing.turns import Turns
+from app.editing.turns import Turns, hunk_words, unfit_words
 from app.engine_client import EngineClient
 from app.errors import AppError, ExitCode, InterruptedByUserError, ReplyCutError
 from app.headless import Streams, carry_out, propose
@@ -88,13 +88,13 @@ class _Session:
         return code
 
     def _question(self) -> str:
-        going_on = f"; {_GO_ON} goes on with what was left" if self._turns.is_open else ""
+        going_on = f"; {_GO_ON} goes on with what was left" if self._turns.waiting else ""
         return f"Instruction (an empty line ends{going_on}): "
 
     def _answered(self, runner: asyncio.Runner, instruction: str) -> ExitCode:
         try:
-            if instruction == _GO_ON and self._turns.is_open:
-                return self._decide(runner)
+            if instruction == _GO_ON and self._turns.waiting:
+                return self._go_on(runner)
             return self._edit(runner, instruction)
         except AppError as error:
             self._reporter.failed(error)
@@ -116,12 +116,34 @@ class _Session:
                 if not plan.engine.capabilities.prefill or not self._lines.confirm("Go on where it was cut?"):
                     return error.exit_code
                 plan = runner.run(continue_plan(plan, live.text, self._client))
-        self._turns = self._turns.begin(instruction, None).proposed(proposal)
+        self._turns = self._turns.switch_base(0).begin(instruction, None).proposed(proposal)
         return self._decide(runner)
 
+    def _go_on(self, runner: asyncio.Runner) -> ExitCode:
+        """Go on with the turn that has something left; where several have, the user says with which."""
+        waiting = {str(turn.number): turn for turn in self._turns.waiting}
+        number = next(iter(waiting))
+        if len(waiting) > 1:
+            for turn in waiting.values():
+                self._lines.say(f"{turn.number}: {visible(turn.instruction)} ({hunk_words(len(turn.left))} left)")
+            number = self._lines.ask("Which of them? ")
+            if number not in waiting:
+                self._lines.say(f"Say one of {', '.join(waiting)}.")
+                return ExitCode.OK
+        turns, lost = self._turns.review_of(int(number))
+        if turns is not self._turns:
+            self._turns = turns
+            self._say_unfit(lost)
+            return self._decide(runner)
+        self._lines.say(f"The file has changed; {unfit_words(lost)}.")
+        if self._lines.confirm("Throw that away?"):
+            self._turns = turns.thrown_away(int(number))
+        self._keep()
+        return ExitCode.OK
+
     def _decide(self, runner: asyncio.Runner) -> ExitCode:
-        """Let the newest turn be decided, and write what is accepted and wanted."""
-        turn = self._turns.last
+        """Let the current turn be decided, and write what is accepted and wanted."""
+        turn = self._turns.current
         assert turn is not None and turn.proposal is not None and turn.review is not None
         try:
             review = self._reviewed(turn.proposal, turn.review, runner)
@@ -142,8 +164,8 @@ class _Session:
     # --- what is left -------------------------------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Keep what is undecided, or accepted and not applied, and say so."""
-        if not self._turns.is_open:
+        """Keep what is undecided, or accepted and not applied, of any turn, and say so."""
+        if not self._turns.waiting:
             self._keeper.forget()
             return
         self._keeper.save(saved_session(self._turns))
@@ -158,26 +180,28 @@ class _Session:
             keeper = SessionKeeper(left.id)
             try:
                 turns = resumed_turns(left.session)
-                if turns.last is None or turns.last.proposal is None or not keeper.take_over():
+                if not turns.waiting or not keeper.take_over():
                     continue
             except AppError as error:
                 self._reporter.failed(error)
                 continue
             self._keeper = keeper
-            self._lines.say(f"Something was left undecided: {visible(turns.last.instruction)}")
+            asked = "; ".join(visible(turn.instruction) for turn in turns.waiting)
+            self._lines.say(f"Something was left undecided: {asked}")
             if turns.document.data == document.data:
                 self._turns = turns.reread(document)
             else:
                 self._move_to(turns, document)
-            if not self._turns.is_open:
-                keeper.forget()
             return
 
     def _move_to(self, turns: Turns, document: Document) -> None:
         """Go on with turns over the file as it is now."""
         self._turns, lost = turns.moved_to(document)
+        self._say_unfit(lost)
+
+    def _say_unfit(self, lost: int) -> None:
         if lost:
-            self._lines.say(f"{lost} hunk{'s' * (lost != 1)} of it no longer fit the file, and are dropped.")
+            self._lines.say(f"The file has changed; {unfit_words(lost)}.")
 
     def _reviewed(self, proposal: Proposal, review: Review, runner: asyncio.Runner) -> Review:
         for note in blast_notes(proposal.report):

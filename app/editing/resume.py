@@ -17,14 +17,13 @@ from app.editing.document import Document, open_bytes, open_document
 from app.editing.language import detect_language
 from app.editing.pipeline import EditOrder, EditPlan, Proposal, check_result
 from app.editing.prompt import Budget, build_prompt
-from app.editing.rebase import rebase
 from app.editing.region import Region, region_of_lines
 from app.editing.result import make_result
 from app.editing.review_state import review_from_json, review_to_json
 from app.editing.session_store import SavedSession, SavedTurn
-from app.editing.turns import Turn, Turns, derived
+from app.editing.turns import Turn, Turns, derived, unfit_words
 from app.engine_client import Capabilities, EngineDescription
-from app.errors import AppError, ConflictError, FileMissingError, StateError
+from app.errors import AppError, FileMissingError, StateError
 from app.json_events import plain_data
 from app.paths import shown
 from editor_engine.events import Finished, FinishReason
@@ -57,7 +56,7 @@ def saved_session(turns: Turns) -> SavedSession:
 
 
 def resumed_turns(saved: SavedSession) -> Turns:
-    """The sitting as it was left, over the file as it was read then.
+    """The sitting as it was left, over the file as it was read then; the newest turn with something left is current.
 
     Raises StateError when what was saved does not lead to the same bytes again.
     """
@@ -68,7 +67,7 @@ def resumed_turns(saved: SavedSession) -> Turns:
             if not 0 <= turn.based_on < number:
                 raise ValueError(f"turn {number} is based on turn {turn.based_on}")
             turns.append(_resumed_turn(document, number, turn))
-        return Turns(document, tuple(turns)).switch_base(saved.base)
+        return _with_open_turn(Turns(document, tuple(turns), reviewed=len(turns)).switch_base(saved.base))
     except (KeyError, TypeError) as error:
         raise StateError(f"The session on {shown(saved.name)} cannot be opened again: a part is missing.") from error
     except (ValueError, IndexError, AppError) as error:
@@ -87,14 +86,22 @@ def standing(saved: SavedSession) -> tuple[Standing, str]:
     if now.data == saved.source:
         return Standing.SAME, "The file is as it was."
     try:
-        for turn in resumed_turns(saved).turns:
-            if turn.proposal is not None and turn.based_on == 0:
-                rebase(turn.base, turn.proposal.hunks, now)
-    except ConflictError as error:
-        return Standing.STALE, str(error)
+        turns = replace(resumed_turns(saved), document=now)
     except AppError as error:
         return Standing.STALE, str(error)
+    lost = sum(turns.unfit(turn.number) for turn in turns.waiting if turn.based_on == 0)
+    if lost:
+        return Standing.STALE, f"The file was changed since; {unfit_words(lost)}."
     return Standing.CHANGED, "The file was changed since; every change of this session still fits."
+
+
+def _with_open_turn(turns: Turns) -> Turns:
+    """The newest turn of which something can be decided over that file is the current one."""
+    for turn in reversed(turns.waiting):
+        opened, _ = turns.review_of(turn.number)
+        if opened is not turns:
+            return opened
+    return turns.moved_to(turns.document)[0] if turns.waiting else turns
 
 
 def _as_it_was(saved: SavedSession) -> Document:

@@ -58,7 +58,12 @@ class Review:
     @classmethod
     def start(cls, document: Document, hunks: Sequence[Hunk] = ()) -> "Review":
         """A review with nothing decided."""
-        return cls(document, tuple(Item(hunk) for hunk in hunks), len(hunks))
+        return cls.of(document, [Item(hunk) for hunk in hunks])
+
+    @classmethod
+    def of(cls, document: Document, items: Sequence[Item]) -> "Review":
+        """A review with these decisions and no step to take back."""
+        return cls(document, _numbered(tuple(items)), len(items))
 
     def extended(self, hunks: Sequence[Hunk]) -> "Review":
         """The review with more hunks of the same proposal at its end, undecided; no step, so undo leaves them."""

@@ -7,6 +7,7 @@ ValueError says what is wrong; steps to take back are not kept.
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from app.editing.diff import Change, Hunk, hunk_of
@@ -36,10 +37,7 @@ def review_from_json(document: Document, data: Mapping[str, Any]) -> Review:
         raise ValueError(f"it is damaged ({type(error).__name__})") from error
     if not isinstance(received, int) or not 0 <= received <= len(items):
         raise ValueError("its number of hunks is wrong")
-    # Through `extended`, which numbers the hunks.
-    review = Review.start(document).extended([item.hunk for item in items])
-    numbered = tuple(Item(hunk, item.decision, item.chosen) for hunk, item in zip(review.hunks, items, strict=True))
-    return Review(document, numbered, received)
+    return replace(Review.of(document, items), received=received)
 
 
 def _item_to_json(item: Item) -> dict[str, object]:

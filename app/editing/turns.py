@@ -1,7 +1,8 @@
 """The turns of one sitting over a file: what was asked of which base, what came of it, and what was decided.
 
-Knows nothing of terminals, engines or writing. Invariant: every change gives a new value; a turn's base is the file
-itself or what an earlier turn's accepted hunks make of it, and never changes afterwards.
+One of them is being decided; the others wait, and move with the file when their time comes. Knows nothing of terminals,
+engines or writing. Invariant: every change gives a new value; a turn's base is the file or what an earlier turn's
+accepted hunks make of it; and no hunk of any turn is lost unless it was rejected, applied, or its turn failed.
 """
 
 from collections.abc import Sequence
@@ -39,7 +40,21 @@ class Turn:
     failure: str | None = None
     """The sentence that says why there is no proposal."""
     applied: bool = False
-    """Its accepted hunks are in the file, and nothing else of it is left."""
+    """Its accepted hunks are in the file."""
+
+    @property
+    def left(self) -> tuple[Item, ...]:
+        """What waits: hunks that are undecided, or accepted and not in the file."""
+        return () if self.review is None else tuple(item for item in self.review.items if self.awaits(item))
+
+    @property
+    def rest(self) -> Review:
+        """What waits, as a review of its own."""
+        return Review.of(self.base, self.left)
+
+    def awaits(self, item: Item) -> bool:
+        """True for a hunk of it that is undecided, or accepted and not in the file."""
+        return item.decision is Decision.UNDECIDED or (item.decision is Decision.ACCEPTED and not self.applied)
 
 
 @dataclass(frozen=True)
@@ -51,11 +66,18 @@ class Turns:
     turns: tuple[Turn, ...] = ()
     base: int = 0
     """Number of the turn whose result the next instruction works on; 0 is the file itself."""
+    reviewed: int = 0
+    """Number of the turn that is being decided: the newest, unless another was chosen; 0 while there is none."""
 
     @property
-    def last(self) -> Turn | None:
-        """The newest turn."""
-        return self.turns[-1] if self.turns else None
+    def current(self) -> Turn | None:
+        """The turn that is being decided."""
+        return self.turns[self.reviewed - 1] if self.reviewed else None
+
+    @property
+    def waiting(self) -> tuple[Turn, ...]:
+        """The turns with something left, whichever is being decided."""
+        return tuple(turn for turn in self.turns if turn.left)
 
     def document_of(self, number: int) -> Document:
         """What turn `number` left: its base with its accepted hunks. 0 is the file."""
@@ -67,39 +89,52 @@ class Turns:
     def begin(self, instruction: str, region: Region | None) -> "Turns":
         """A new turn on the present base."""
         turn = Turn(len(self.turns) + 1, instruction, region, self.document_of(self.base), self.base)
-        return replace(self, turns=(*self.turns, turn))
+        return replace(self, turns=(*self.turns, turn), reviewed=turn.number)
 
     def proposed(self, proposal: "Proposal") -> "Turns":
-        """The newest turn has its proposal, with nothing decided yet unless it was while it streamed."""
-        review = self._newest().review or Review.start(proposal.plan.document, proposal.hunks)
-        return self._with(replace(self._newest(), proposal=proposal, review=review))
+        """The current turn has its proposal, with nothing decided yet unless it was while it streamed."""
+        review = self._current().review or Review.start(proposal.plan.document, proposal.hunks)
+        return self._with(replace(self._current(), proposal=proposal, review=review))
 
     def failed(self, sentence: str) -> "Turns":
-        """The newest turn ended without a proposal."""
-        return self._with(replace(self._newest(), failure=sentence, review=None))
+        """The current turn ended without a proposal."""
+        return self._with(replace(self._current(), failure=sentence, review=None))
 
     def again(self) -> "Turns":
-        """The newest turn goes on after it had failed."""
-        return self._with(replace(self._newest(), failure=None))
+        """The current turn goes on after it had failed."""
+        return self._with(replace(self._current(), failure=None))
 
     def decided(self, review: Review) -> "Turns":
-        """What was decided about the newest turn; nothing once it has failed: a cut reply never applies."""
-        if self._newest().failure is not None:
+        """What was decided about the current turn; nothing once it has failed: a cut reply never applies."""
+        if self._current().failure is not None:
             return self
-        return self._with(replace(self._newest(), review=review))
+        return self._with(replace(self._current(), review=review))
+
+    def thrown_away(self, number: int) -> "Turns":
+        """Nothing of turn `number` is wanted: what is left of it is rejected."""
+        turn = self.turns[number - 1]
+        if turn.review is None:
+            return self
+        rejected = Decision.REJECTED
+        items = [replace(item, decision=rejected) if turn.awaits(item) else item for item in turn.review.items]
+        return self._with(replace(turn, review=Review.of(turn.base, items)))
 
     def switch_base(self, number: int) -> "Turns":
         """Let the next instruction work on what turn `number` left. Raises IndexError for a turn that is not there."""
         if not 0 <= number <= len(self.turns):
             raise IndexError(f"there is no turn {number}")
-        return replace(self, base=number)
+        turns = self
+        if number not in {0, self.reviewed} and self.turns[number - 1].left and not self._stands(number):
+            # Over the file as it is, else an apply would undo what is newer.
+            turns = replace(replace(self, reviewed=number)._carried()[0], reviewed=self.reviewed)
+        return replace(turns, base=number)
 
     def on_accepted(self, region: Region | None) -> "tuple[Turns, Region | None]":
-        """Let the next instruction work on what was accepted of the newest turn and is not in the file yet.
+        """Let the next instruction work on what was accepted of the current turn and is not in the file yet.
 
-        `region` is one of the newest turn's base; it comes back where it is then. Without such hunks, nothing changes.
+        `region` is one of the current turn's base; it comes back where it is then. Without such hunks, nothing changes.
         """
-        turn = self.last
+        turn = self.current
         if turn is None or turn.review is None or turn.applied or self.base != turn.based_on:
             return self, region
         changes = [change for hunk in turn.review.accepted for change in hunk.changes]
@@ -108,8 +143,8 @@ class Turns:
         return self.switch_base(turn.number), None if region is None else moved_region(region, changes)
 
     def to_apply(self) -> tuple[Hunk, ...]:
-        """The hunks of the file itself that write what the newest turn left; none where nothing is accepted."""
-        turn = self._newest()
+        """The hunks of the file itself that write what the current turn left; none where nothing is accepted."""
+        turn = self._current()
         if turn.review is None or turn.proposal is None:
             return ()
         if turn.base.data == self.document.data:
@@ -117,17 +152,20 @@ class Turns:
         return whole_change(self.document, turn.review.data())
 
     def applied(self, newer: Document) -> "Turns":
-        """The newest turn is in the file, which is `newer` now; the next instruction works on that."""
-        turns = self._with(replace(self._newest(), applied=True))
-        return replace(turns, document=newer, base=0)
+        """The current turn, and those it is based on, are in the file, which is `newer` now."""
+        written = self._written()
+        turns = tuple(replace(turn, applied=turn.applied or turn.number in written) for turn in self.turns)
+        return replace(self, turns=turns, document=newer, base=0)
 
-    @property
-    def is_open(self) -> bool:
-        """True while something of the newest turn waits for a decision, or is accepted and not applied."""
-        turn = self.last
-        if turn is None or turn.review is None:
-            return False
-        return turn.review.undecided > 0 or (not turn.applied and bool(turn.review.accepted))
+    def unapplied(self, now: "Turns") -> "Turns":
+        """These turns, whose apply was taken back, with what was asked and decided of others until `now`."""
+        written = self._written()
+        proposals = [self.turns[number - 1].proposal for number in written]
+        turns = [turn if turn.number in written else now.turns[turn.number - 1] for turn in self.turns]
+        for turn in now.turns[len(turns) :]:
+            if turn.proposal is None or all(turn.proposal is not one for one in proposals):  # else: parts of those
+                turns.append(replace(turn, number=len(turns) + 1, based_on=0))
+        return replace(self, turns=tuple(turns))
 
     def reread(self, document: Document) -> "Turns":
         """The same sitting over a fresh reading of the same bytes. Raises ValueError for other bytes."""
@@ -136,31 +174,70 @@ class Turns:
         return replace(self, document=document)
 
     def moved_to(self, newer: Document) -> "tuple[Turns, int]":
-        """The file is `newer` now: what is left to decide of the newest turn is carried over, as far as it fits.
+        """The file is `newer` now, and what is left of the current turn is carried over, as far as it fits.
 
-        Also gives the number of hunks that do not fit any more. Accepted hunks of an applied turn are in the file.
+        Also gives the number of hunks that do not fit; they wait as a turn of their own, over the file as it was.
         """
-        turn = self.last
         moved = replace(self, document=newer, base=0)
-        if turn is None or turn.review is None or turn.proposal is None:
-            return moved, 0
-        left = [item for item in turn.review.items if not (turn.applied and item.decision is Decision.ACCEPTED)]
-        carried = moved_hunks(turn.base, [_taken(turn.base, item) for item in left], newer)
-        kept = [(hunk, item.decision) for hunk, item in zip(carried, left, strict=True) if hunk is not None]
-        review = Review.start(newer, [hunk for hunk, _ in kept])
-        for index, (_, made) in enumerate(kept, 1):
-            if made is not Decision.UNDECIDED:
-                review = review.decide(index, made)
-        turn = replace(turn, base=newer, based_on=0, review=review, applied=turn.applied and not kept)
-        return moved._with(turn), len(left) - len(kept)
+        return (moved, 0) if self.current is None else moved._carried()
 
-    def _newest(self) -> Turn:
-        if not self.turns:
+    def review_of(self, number: int) -> "tuple[Turns, int]":
+        """Let turn `number` be decided, over the file as it is; also gives what `moved_to` gives.
+
+        The same turns where nothing of it can be decided now.
+        """
+        turns = replace(self, reviewed=number)
+        if turns._stands(number):
+            return (turns, 0) if turns._current().review is not None else (self, 0)
+        moved, lost = turns._carried()
+        return (moved if moved._current().left else self), lost
+
+    def unfit(self, number: int) -> int:
+        """How many hunks that are left of turn `number` do not fit the file as it is."""
+        return 0 if self._stands(number) else replace(self, reviewed=number)._carried()[1]
+
+    def _stands(self, number: int) -> bool:
+        """True while turn `number` is about the file as it is and what earlier turns make of it."""
+        turn = self.turns[number - 1]
+        before = turn.based_on
+        return (
+            not turn.applied
+            and turn.base.data == self.document_of(before).data
+            and (before == 0 or self._stands(before))
+        )
+
+    def _carried(self) -> "tuple[Turns, int]":
+        """The current turn over the file as it is; what does not fit becomes a turn. Accepted and applied: dropped."""
+        turn = self._current()
+        if turn.review is None or turn.proposal is None:
+            return self, 0
+        items = [item for item in turn.review.items if turn.awaits(item) or item.decision is Decision.REJECTED]
+        carried = moved_hunks(turn.base, [_taken(turn.base, item) for item in items], self.document)
+        kept = [Item(hunk, item.decision) for hunk, item in zip(carried, items, strict=True) if hunk is not None]
+        unfit = [item for hunk, item in zip(carried, items, strict=True) if hunk is None and turn.awaits(item)]
+        review = Review.of(self.document, kept)
+        moved = replace(turn, base=self.document, based_on=0, review=review, applied=turn.applied and not kept)
+        turns = self._with(moved)
+        if unfit:
+            apart = replace(turn, number=len(self.turns) + 1, review=Review.of(turn.base, unfit), applied=False)
+            turns = replace(turns, turns=(*turns.turns, apart))
+        return turns, len(unfit)
+
+    def _written(self) -> tuple[int, ...]:
+        """The numbers of the turns that are written with the current one: itself, and what it is based on."""
+        numbers = [self._current().number]
+        while before := self.turns[numbers[-1] - 1].based_on:
+            numbers.append(before)
+        return tuple(numbers)
+
+    def _current(self) -> Turn:
+        if not self.reviewed:
             raise IndexError("there is no turn yet")
-        return self.turns[-1]
+        return self.turns[self.reviewed - 1]
 
     def _with(self, turn: Turn) -> "Turns":
-        return replace(self, turns=(*self.turns[:-1], turn))
+        at = turn.number - 1
+        return replace(self, turns=(*self.turns[:at], turn, *self.turns[at + 1 :]))
 
 
 def moved_region(region: Region, changes: Sequence[Change]) -> Region:
@@ -185,6 +262,16 @@ def _taken(document: Document, item: Item) -> Hunk:
     if item.chosen is None:
         return item.hunk
     return hunk_of(document, item.changes(document), item.hunk.old_first, item.hunk.old_end)
+
+
+def hunk_words(count: int) -> str:
+    """A number of hunks, with its verb."""
+    return "1 hunk is" if count == 1 else f"{count} hunks are"
+
+
+def unfit_words(count: int) -> str:
+    """Says how many hunks do not fit the file."""
+    return "1 hunk does not fit it now" if count == 1 else f"{count} hunks do not fit it now"
 
 
 def derived(document: Document, data: bytes) -> Document:

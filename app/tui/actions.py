@@ -133,7 +133,7 @@ ACTIONS: tuple[Action, ...] = (
     _action("open_file", "ctrl+o", "Open", _FILE, _APP, "Choose a file: recent ones first, or by a few letters.", 7),
     _action("models", "f2", "Models", _FILE, _APP, "Choose, fetch and verify models."),
     _action("settings", "f3", "Settings", _FILE, _APP, "See every setting and where it comes from; edit the file."),
-    _action("turns", "f7", "Turns", _EDIT, _APP, "List the turns; choose what the next instruction works on."),
+    _action("turns", "f7", "Turns", _EDIT, _APP, "List the turns: review what is left of one, choose a base."),
     _action("recipes", "f9", "Recipes", _EDIT, _APP, "Take a saved instruction, or save this one."),
     _action("left", "f11", "Left over", _FILE, _APP, "Offer what was left undecided at an earlier end."),
     _action("watches", "ctrl+g", "Watches", _FILE, _APP, "See watches and what they propose; start, stop, review."),

@@ -141,12 +141,20 @@ class ScreenActions(Shell):
         turns = self.workspace.turns
         if choice is None or turns is None:
             return
-        if choice.what is Chosen.BASE:
-            self.workspace.switch_base(choice.number)
-        else:
-            turn = turns.turns[choice.number - 1]
-            self.workspace.switch_base(turn.based_on)
-            self.workspace.run_edit(turn.instruction, turn.region)
+        workspace, number = self.workspace, choice.number
+        match choice.what:
+            case Chosen.BASE:
+                workspace.switch_base(number)
+            case Chosen.REVIEW:
+                workspace.review_turn(number)
+            case Chosen.EXPORT:
+                workspace.export_turn(number)
+            case Chosen.THROW_AWAY:
+                workspace.throw_away(number)
+            case Chosen.RETRY:
+                turn = turns.turns[number - 1]
+                workspace.switch_base(turn.based_on)
+                workspace.run_edit(turn.instruction, turn.region)
 
     def action_recipes(self) -> None:
         from app.recipes import load_recipes
@@ -305,14 +313,14 @@ class ScreenActions(Shell):
         from app.tui.screens.quit_dialog import Leaving, QuitDialog
 
         turns = self.workspace.turns
-        turn = None if turns is None else turns.last
         if not agreed:
             return
-        if turns is None or turn is None or turn.review is None or not turns.is_open:
+        if turns is None or not turns.waiting:
             await self._leave(Leaving.KEEP)
         else:
-            accepted = 0 if turn.applied else turn.review.decisions.count(Decision.ACCEPTED)
-            self.push_screen(QuitDialog(turn.review.undecided, accepted), self._leave)
+            left = [item.decision for turn in turns.waiting for item in turn.left]
+            dialog = QuitDialog(left.count(Decision.UNDECIDED), left.count(Decision.ACCEPTED))
+            self.push_screen(dialog, self._leave)
 
     async def _leave(self, leaving: "Leaving | None") -> None:
         from app.tui.screens.quit_dialog import Leaving
@@ -379,8 +387,8 @@ class ScreenActions(Shell):
             self.workspace.show_pane("diff")
         else:
             keeper.close()
-            turn = resumed_turns(left.session).last
-            if turn is None or turn.review is None:
+            waiting = resumed_turns(left.session).waiting
+            if not waiting:
                 self.tell("Nothing in it can be exported.", "warning")
-            else:
-                self.tell(f"Written to {shown(export_patch(turn.base, turn.review.wanted))}.")
+            for turn in waiting:
+                self.tell(f"Written to {shown(export_patch(turn.base, turn.rest.wanted))}.")

@@ -141,12 +141,42 @@ def test_what_is_left_after_an_apply_is_kept_for_the_file_as_it_is_then(file: Pa
     assert file.read_text() == TWICE and not left_sessions().sessions
 
 
-def test_what_no_longer_fits_the_file_is_said_and_dropped(file: Path) -> None:
+def test_what_no_longer_fits_the_file_is_said_and_kept_until_it_is_thrown_away(file: Path) -> None:
     session(ScriptedClient(fenced(CHANGED)), file, "Do.\nq\n")
     file.write_text(SOURCE.replace("return 0", "return None"))
-    _, out, _ = session(ScriptedClient(unending()), file, "")
-    assert "1 hunk of it no longer fit" in out and "l goes on" not in out
-    assert not left_sessions().sessions
+    _, out, _ = session(ScriptedClient(unending()), file, "l\nn\n")
+    assert out.count("1 hunk does not fit it now") == 2 and len(left_sessions().sessions) == 1
+    file.write_text(SOURCE)
+    _, out, _ = session(ScriptedClient(unending()), file, "l\nq\n")  # it fits again
+    assert "Hunk 1 of 1, 1 undecided" in out
+    file.write_text(SOURCE.replace("return 0", "return None"))
+    _, out, _ = session(ScriptedClient(unending()), file, "l\ny\n")
+    assert "l goes on" not in out.splitlines()[-1] and not left_sessions().sessions
+
+
+def test_an_older_turn_is_not_dropped_by_a_newer_one_that_is_applied(file: Path) -> None:
+    replies = iter([TWICE, SOURCE.replace("return 0\n", "return 0.0\n")])
+    client = ScriptedClient(lambda request: fenced(next(replies))(request))
+    _, out, _ = session(client, file, "One.\nq\nTwo.\na\ny\n")
+    assert "return 0.0" in file.read_text() and "What is left is kept" in out.rpartition("Apply 1 hunk")[2]
+    _, out, _ = session(ScriptedClient(unending()), file, "l\na\ny\n")
+    assert "Something was left undecided: One." in out and "Hunk 1 of 2, 2 undecided" in out
+    assert file.read_text() == TWICE.replace("return 0\n", "return 0.0\n") and not left_sessions().sessions
+
+
+def test_where_several_turns_wait_the_user_says_which_is_gone_on_with(file: Path) -> None:
+    replies = iter([FIRST, SOURCE.replace("return 0\n", "return 0.0\n")])
+    client = ScriptedClient(lambda request: fenced(next(replies))(request))
+    _, out, _ = session(client, file, "One.\nq\nTwo.\nq\nl\n7\nl\n1\ny\ny\nl\nn\n")
+    assert "1: One. (1 hunk is left)" in out and "2: Two. (1 hunk is left)" in out and "Say one of 1, 2." in out
+    assert file.read_text() == FIRST and not left_sessions().sessions
+
+
+def test_a_failed_instruction_drops_nothing_of_an_older_turn(file: Path) -> None:
+    replies = iter([fenced(FIRST), unending()])
+    session(ScriptedClient(lambda request: next(replies)(request)), file, "One.\nq\nTwo.\nn\n")
+    _, out, _ = session(ScriptedClient(unending()), file, "l\ny\ny\n")
+    assert "Something was left undecided: One." in out and file.read_text() == FIRST
 
 
 def test_an_interrupt_in_the_review_loses_no_proposal(file: Path) -> None:

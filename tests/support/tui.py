@@ -75,10 +75,10 @@ class Session:
         return None if self.workspace.focused is None else self.workspace.focused.id
 
     def last_turn(self) -> Turn:
-        """The newest turn."""
+        """The turn that is shown: the newest, unless another was chosen."""
         turns = self.workspace.turns
-        assert turns is not None and turns.last is not None
-        return turns.last
+        assert turns is not None and turns.current is not None
+        return turns.current
 
     async def accept_all(self) -> None:
         """Decide every hunk for it, as the review tells the workspace."""

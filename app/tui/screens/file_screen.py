@@ -2,7 +2,7 @@
 
 Knows no engine. What keeps, applies and takes back is imported when there is something to keep, apply or take back:
 50 ms that the first picture need not wait for. Invariant: what was decided is in `turns` and, while anything is
-undecided, on disk; the file is written by `app.editing.apply` alone, after the user asked for it.
+left of any turn, on disk; the file is written by `app.editing.apply` alone, after the user asked for it.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from textual.screen import Screen
 from app.editing.document import Document, open_document, require_replaceable
 from app.editing.reread import look_again
 from app.editing.session_store import SessionKeeper
-from app.editing.turns import Turns
+from app.editing.turns import Turns, hunk_words, unfit_words
 from app.errors import AppError, FileHardLinkedError
 from app.paths import journal_dir, shown
 from app.tui.messages import FileChanged, ReviewChanged
@@ -100,18 +100,70 @@ class FileScreen(Screen[None]):
         source.border_subtitle = f"{len(base.lines)} lines, {base.codec.label}, {base.newline}"
 
     def show_turn(self) -> None:
-        """Show the review of the newest turn, or what became of it."""
-        turn = None if self.turns is None else self.turns.last
+        """Show the review of the current turn, or what became of it."""
+        turn = None if self.turns is None else self.turns.current
         diff = self.query_one(DiffView)
         if turn is None:
             diff.show_empty(WELCOME)
         elif turn.proposal is None or turn.review is None:
             diff.show_empty(turn.failure or WELCOME)
         elif not turn.review.hunks:
-            diff.show_empty(f"Nothing is left to decide. {NEXT}")
+            diff.show_empty(f"Nothing is left to decide. {NEXT}{self.elsewhere()}")
         else:
             diff.show_review(turn.review, turn.proposal)
             self.post_message(ReviewChanged(turn.review))
+
+    def elsewhere(self) -> str:
+        """Says, behind another sentence, what waits in turns that are not shown; empty where nothing does."""
+        if self.turns is None:
+            return ""
+        others = [turn for turn in self.turns.waiting if turn is not self.turns.current]
+        if not others:
+            return ""
+        count = sum(len(turn.left) for turn in others)
+        where = f"turn {others[0].number}" if len(others) == 1 else f"{len(others)} turns"
+        return f" {hunk_words(count)} left in {where}; f7 leads there."
+
+    def review_turn(self, number: int) -> None:
+        """Let another turn be decided, over the file as it is."""
+        if self.turns is None or not self.may_change_file():
+            return
+        self.turns, lost = self.turns.review_of(number)
+        self._say_unfit(lost)
+        if self.turns.reviewed != number:
+            if not lost:
+                self.tell(f"Nothing of turn {number} is left to decide.", "warning")
+            return
+        self.show_base(keep_place=True)
+        self.show_turn()
+        self.keep()
+
+    def throw_away(self, number: int) -> None:
+        """Reject what is left of a turn."""
+        if self.turns is None or not self.may_change_file():
+            return
+        self.turns = self.turns.thrown_away(number)
+        self.tell(f"Nothing of turn {number} is left to decide.{self.elsewhere()}")
+        if self.turns.reviewed == number:
+            self.show_turn()
+        self.keep()
+
+    def export_turn(self, number: int) -> None:
+        """Write what is left of a turn as a patch of the file that it is about."""
+        if self.turns is None:
+            return
+        from app.editing.export import export_patch
+
+        turn = self.turns.turns[number - 1]
+        try:
+            self.tell(f"Written to {shown(export_patch(turn.base, turn.rest.wanted))}.")
+        except AppError as error:
+            self.tell(str(error), "error")
+
+    def _say_unfit(self, lost: int) -> None:
+        """Hunks that cannot be carried over are not gone."""
+        if lost:
+            self.tell(f"The file has changed; {unfit_words(lost)}. f7 leads there, f5 asks again.", "warning")
 
     def _say_replaceable(self, document: Document) -> None:
         """Before time is spent on an edit, say where it cannot be written."""
@@ -133,15 +185,16 @@ class FileScreen(Screen[None]):
             self.keep()
 
     def keep(self) -> None:
-        """Keep what is undecided on disk, or nothing when all is decided.
+        """Keep what is left of any turn on disk, or nothing when all is decided.
 
         What was kept before stays while a reply comes: there is no going on with a part of one.
         """
         self._is_unkept = False
+        turn = None if self.turns is None else self.turns.current
         try:
-            if self.turns is None or self.turns.last is None or not self.turns.is_open:
+            if self.turns is None or turn is None or not self.turns.waiting:
                 self._keeper.forget()
-            elif self.turns.last.proposal is not None:
+            elif turn.proposal is not None or turn.failure is not None:
                 from app.editing.resume import saved_session
 
                 self._keeper.save(saved_session(self.turns))
@@ -182,7 +235,7 @@ class FileScreen(Screen[None]):
             sentence = f"{message.sentence} What you have here is kept."
         else:
             _, lost = self.turns.moved_to(message.newer)
-            carried = f"; {lost} of the hunks would not fit any more" if lost else ""
+            carried = f"; {unfit_words(lost)}" if lost else ""
             sentence = f"{message.sentence} Press f8 to read it again{carried}."
         if sentence != self._seen_on_disk:
             self._seen_on_disk = sentence
@@ -203,8 +256,7 @@ class FileScreen(Screen[None]):
         """Show the file's new state, with what is still to decide."""
         assert self.turns is not None
         self.turns, lost = self.turns.moved_to(newer)
-        if lost:
-            self.tell(f"{lost} hunks do not fit the file any more and were dropped; run the edit again.", "warning")
+        self._say_unfit(lost)
         self.show_base(keep_place=True)
         self.show_turn()
         self._say_replaceable(newer)
@@ -217,7 +269,7 @@ class FileScreen(Screen[None]):
 
     async def _apply(self, *, break_links: bool) -> None:
         turns = self.turns
-        turn = None if turns is None else turns.last
+        turn = None if turns is None else turns.current
         if turns is None or turn is None or turn.review is None or not turn.review.accepted:
             waiting = turn is not None and turn.review is not None and bool(turn.review.undecided)
             self.tell(f"Nothing is accepted yet{'; y accepts a hunk' if waiting else ''}.", "warning")
@@ -248,9 +300,13 @@ class FileScreen(Screen[None]):
         self.turns = turns.applied(newer)
         self.tell(receipt_sentence(receipt, turn.review.undecided))
         self._move_to(newer)
-        if not self.turns.is_open:
-            self.query_one(DiffView).show_empty(f"{receipt_sentence(receipt, 0)} {NEXT}")
+        if not self.is_current_left():
+            self.query_one(DiffView).show_empty(f"{receipt_sentence(receipt, 0)} {NEXT}{self.elsewhere()}")
             self.await_instruction()
+
+    def is_current_left(self) -> bool:
+        """True while something of the turn that is shown waits."""
+        return self.turns is not None and self.turns.current is not None and bool(self.turns.current.left)
 
     def await_instruction(self) -> None:
         """Everything is decided: whatever comes next, it is an instruction."""
@@ -281,7 +337,8 @@ class FileScreen(Screen[None]):
         if not self._applied or self._applied[-1][0] != step.entry.id:
             self._move_to(older)  # another redraft's apply
             return
-        _, self.turns = self._applied.pop()
+        _, then = self._applied.pop()
+        self.turns = then.unapplied(self.turns)
         if self.turns.document.data != older.data:
             self._move_to(older)  # the file had changed before the apply
             return

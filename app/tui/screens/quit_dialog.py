@@ -12,6 +12,8 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from app.editing.turns import hunk_words
+
 
 class Leaving(Enum):
     """What the user chose."""
@@ -46,8 +48,8 @@ class QuitDialog(ModalScreen[Leaving]):
                 yield Button("Stay (esc)", id="stay")
 
     def _sentence(self) -> str:
-        parts = [f"{_hunks(self._undecided)} undecided"] if self._undecided else []
-        parts += [f"{_hunks(self._accepted)} accepted but not applied"] if self._accepted else []
+        parts = [f"{hunk_words(self._undecided)} undecided"] if self._undecided else []
+        parts += [f"{hunk_words(self._accepted)} accepted but not applied"] if self._accepted else []
         return f"{' and '.join(parts)}. Kept ones are offered at the next start; nothing was written to the file."
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
@@ -55,7 +57,3 @@ class QuitDialog(ModalScreen[Leaving]):
 
     def action_choose(self, choice: str) -> None:
         self.dismiss(Leaving(choice))
-
-
-def _hunks(count: int) -> str:
-    return "1 hunk is" if count == 1 else f"{count} hunks are"

@@ -28,6 +28,12 @@ class Chosen(Enum):
     """The next instruction works on what it left."""
     RETRY = "retry"
     """Ask its instruction again, of its own base."""
+    REVIEW = "review"
+    """Decide what is left of it."""
+    EXPORT = "export"
+    """Write what is left of it as a patch."""
+    THROW_AWAY = "throw away"
+    """Reject what is left of it."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,10 @@ class TurnsScreen(ModalScreen[TurnChoice | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Close"),
-        Binding("r", "retry", "Retry"),
+        Binding("r", "choose('retry')", "Retry"),
+        Binding("v", "choose('review')", "Review"),
+        Binding("ctrl+x", "choose('export')", "Export a patch"),
+        Binding("delete,ctrl+d", "choose('throw away')", "Throw away"),
     ]
 
     def __init__(self, turns: Turns) -> None:
@@ -55,7 +64,11 @@ class TurnsScreen(ModalScreen[TurnChoice | None]):
         with Vertical(classes="dialog choice"):
             yield Label("Turns", markup=False, classes="title")
             yield OptionList(*(Option(row) for row in turn_rows(self._turns)), markup=False)
-            words = "enter makes it the base of the next instruction, r asks it again, escape closes"
+            words = (
+                "v reviews what is left (stale: does not fit the file now), ctrl+x exports that as a patch, "
+                "delete throws it away; "
+                "enter makes it the base of the next instruction, r asks it again, escape closes"
+            )
             yield Label(words, markup=False, classes="note")
 
     def on_mount(self) -> None:
@@ -66,10 +79,10 @@ class TurnsScreen(ModalScreen[TurnChoice | None]):
         """Enter or a click."""
         self.dismiss(TurnChoice(event.option_index, Chosen.BASE))
 
-    def action_retry(self) -> None:
+    def action_choose(self, choice: str) -> None:
         marked = self.query_one(OptionList).highlighted
         if marked:  # the file itself was not asked for
-            self.dismiss(TurnChoice(marked, Chosen.RETRY))
+            self.dismiss(TurnChoice(marked, Chosen(choice)))
 
 
 def turn_rows(turns: Turns) -> Sequence[Text]:
@@ -77,12 +90,12 @@ def turn_rows(turns: Turns) -> Sequence[Text]:
     rows = [_row(turns.base == 0, "0", "the file as it was read", "")]
     for turn in turns.turns:
         first = next(iter(turn.instruction.splitlines()), "")
-        rows.append(_row(turns.base == turn.number, str(turn.number), first, outcome(turn)))
+        rows.append(_row(turns.base == turn.number, str(turn.number), first, outcome(turn, turns.unfit(turn.number))))
     return rows
 
 
-def outcome(turn: Turn) -> str:
-    """What came of a turn, in a clause."""
+def outcome(turn: Turn, unfit: int = 0) -> str:
+    """What came of a turn, in a clause; `unfit`: how many of its hunks do not fit the file as it is."""
     based = "of the file" if turn.based_on == 0 else f"of turn {turn.based_on}"
     if turn.region is not None:
         based += f", lines {turn.region.first}-{turn.region.last}"
@@ -92,7 +105,8 @@ def outcome(turn: Turn) -> str:
         return f"{based}: running"
     count = len(turn.review.hunks)
     accepted = len(turn.review.accepted)
-    return f"{based}: {accepted} of {count} accepted, {turn.review.undecided} undecided"
+    stale = f", {unfit} stale" if unfit else ""
+    return f"{based}: {accepted} of {count} accepted, {turn.review.undecided} undecided{stale}"
 
 
 def _row(is_base: bool, number: str, label: str, hint: str) -> Text:

@@ -15,6 +15,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 
 from app.editing.region import Region
+from app.editing.turns import hunk_words
 from app.recall import load_recall, remember_instruction
 from app.tui import messages as say
 from app.tui.actions import Place, bindings
@@ -110,6 +111,14 @@ class WorkspaceScreen(FileScreen):
             document = self.query_one(SourceView).document or self.turns.document
             self.app.run_worker(self.worker.warm(document), group="warm", exit_on_error=False)
 
+    def review_turn(self, number: int) -> None:
+        before = self.turns
+        super().review_turn(number)
+        if self.turns is not before:
+            self._run = None  # a reply that was cut was another turn's
+            self.show_status(state=self._idle_state())
+            self.show_pane("diff")
+
     def switch_base(self, number: int) -> None:
         """Let the next instruction work on what turn `number` left; 0 is the file."""
         if self.turns is not None and self.may_change_file():
@@ -143,11 +152,11 @@ class WorkspaceScreen(FileScreen):
             self.query_one(InstructionBox).put(text.removesuffix("\n"))
 
     def action_retry(self) -> None:
-        last = None if self.turns is None else self.turns.last
-        if last is None:
+        turn = None if self.turns is None else self.turns.current
+        if turn is None:
             self.tell("There is nothing to run again yet.", "warning")
         else:
-            self.run_edit(last.instruction, last.region)
+            self.run_edit(turn.instruction, turn.region)
 
     # --- a run --------------------------------------------------------------------------------------------------------
 
@@ -175,22 +184,24 @@ class WorkspaceScreen(FileScreen):
     def _take_accepted(self, region: Region | None) -> Region | None:
         """Hunks that were accepted and not applied are part of what comes next, unless the user chose another base."""
         assert self.turns is not None
-        turns, moved = self.turns, region
+        turns, moved, turn = self.turns, region, self.turns.current
+        said = []
         if not self._base_chosen:
             turns, moved = turns.on_accepted(region)
         self._base_chosen = False
         if turns is not self.turns:
-            left = 0 if turns.last is None or turns.last.review is None else turns.last.review.undecided
             self.turns = turns
             super().show_base(keep_place=True)
-            self.tell(
-                f"This works on what you accepted of turn {turns.base}." + (f" {left} undecided left out." * bool(left))
-            )
+            said.append(f"This works on what you accepted of turn {turns.base}.")
+        if turn is not None and turn.review is not None and turn.review.undecided:
+            said.append(f"{hunk_words(turn.review.undecided)} left undecided in turn {turn.number}; f7 leads there.")
+        if said:
+            self.tell(" ".join(said))
         return moved
 
     @on(say.ContinueReply)
     def continue_reply(self) -> None:
-        turn = None if self.turns is None else self.turns.last
+        turn = None if self.turns is None else self.turns.current
         if self.turns is None or turn is None or self._run is None or turn.failure is None or self.at_work:
             self.tell("There is no reply that ended too early.", "warning")
             return
@@ -200,7 +211,7 @@ class WorkspaceScreen(FileScreen):
 
     @on(say.RedoHunk)
     def redo_hunk(self, message: say.RedoHunk) -> None:
-        turn = None if self.turns is None else self.turns.last
+        turn = None if self.turns is None else self.turns.current
         if turn is None or turn.proposal is None or turn.review is None or self.at_work:
             self.tell("The model is still at work." if self.at_work else "There is no hunk to do anew.", "warning")
             return
@@ -286,7 +297,7 @@ class WorkspaceScreen(FileScreen):
         self.forecast()
 
     def _idle_state(self) -> str:
-        return "review" if self.turns is not None and self.turns.is_open else "ready"
+        return "review" if self.is_current_left() else "ready"
 
     @on(say.EditPlanned)
     def edit_planned(self, message: say.EditPlanned) -> None:
@@ -341,7 +352,7 @@ class WorkspaceScreen(FileScreen):
     @on(say.ReviewChanged)
     def review_changed(self, message: say.ReviewChanged) -> None:
         # A run may have failed while the message was on its way.
-        if self.turns is None or self.turns.last is None or self.turns.last.failure is not None:
+        if self.turns is None or self.turns.current is None or self.turns.current.failure is not None:
             return
         self.turns = self.turns.decided(message.review)
         count = len(message.review.hunks)

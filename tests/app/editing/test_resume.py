@@ -32,8 +32,8 @@ def asked(turns: Turns, reply: str, region: Region | None = None) -> Turns:
 
     async def work() -> Proposal:
         client = ScriptedClient(fenced(reply))
-        assert turns.last is not None
-        plan = await plan_edit(turns.last.base, EditOrder("Do.", lines=lines), client)
+        assert turns.current is not None
+        plan = await plan_edit(turns.current.base, EditOrder("Do.", lines=lines), client)
         async with aclosing(run_edit(plan, client, CancelFlag())) as events:
             (proposal,) = [event async for event in events if isinstance(event, Proposal)]
         return proposal
@@ -73,8 +73,8 @@ def through_the_disk(turns: Turns) -> Turns:
 
 def test_turns_decisions_and_figures_come_back(file: Path) -> None:
     turns = asked(Turns(open_document(file)), CHANGED)
-    assert turns.last is not None and turns.last.review is not None
-    turns = turns.decided(turns.last.review.decide(1, Decision.ACCEPTED)).switch_base(1)
+    assert turns.current is not None and turns.current.review is not None
+    turns = turns.decided(turns.current.review.decide(1, Decision.ACCEPTED)).switch_base(1)
     turns = asked(turns, OTHER)
     turns = turns.begin("Again.", None).failed("The reply is empty.")
     again = through_the_disk(turns)
@@ -84,8 +84,8 @@ def test_turns_decisions_and_figures_come_back(file: Path) -> None:
 
 def test_a_region_and_edits_by_hand_come_back(file: Path) -> None:
     turns = asked(Turns(open_document(file)), CHANGED, Region(1, 20))
-    assert turns.last is not None and turns.last.review is not None
-    review = turns.last.review.edit(1, ["by hand"]).decide(1, Decision.ACCEPTED)
+    assert turns.current is not None and turns.current.review is not None
+    review = turns.current.review.edit(1, ["by hand"]).decide(1, Decision.ACCEPTED)
     assert_same(turns.decided(review), through_the_disk(turns.decided(review)))
     assert b"by hand" in review.data()
 
@@ -100,8 +100,8 @@ def test_any_bytes_and_decisions_come_back(data: st.DataObject) -> None:
         turns = asked(turns, reply)
     except AppError:
         return  # a reply that is refused makes no session
-    assert turns.last is not None and turns.last.review is not None
-    review = turns.last.review
+    assert turns.current is not None and turns.current.review is not None
+    review = turns.current.review
     for index in range(1, len(review.hunks) + 1):
         review = review.decide(index, data.draw(st.sampled_from(list(Decision))))
     turns = turns.decided(review)
@@ -120,7 +120,7 @@ def test_how_the_file_is_today(file: Path) -> None:
     assert standing(session)[0] is Standing.CHANGED
     file.write_text("nothing of it is left\n")
     found, sentence = standing(session)
-    assert found is Standing.STALE and "would go" in sentence
+    assert found is Standing.STALE and "1 hunk does not fit it now" in sentence
     file.write_bytes(b"\x00")
     assert standing(session)[0] is Standing.GONE
     file.unlink()

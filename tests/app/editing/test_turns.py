@@ -1,88 +1,45 @@
 """Turns over a file: bases that never change, bytes that are the accepted hunks, decisions that move with the file."""
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.editing.diff import apply_edits, byte_edits, join, make_hunks
-from app.editing.document import Document, open_bytes
-from app.editing.language import TEXT
-from app.editing.pipeline import EditOrder, EditPlan, Proposal, check_result
-from app.editing.prompt import Budget, build_prompt
+from app.editing.document import open_bytes
 from app.editing.region import Region
 from app.editing.result import make_result
-from app.editing.review import Decision, Review
+from app.editing.review import Review
 from app.editing.turns import Turns, derived, moved_region, whole_change
-from app.engine_client import EngineDescription
-from editor_engine.events import Stats
-
-BASE = [f"line {number}" for number in range(40)]
-
-
-def joined(lines: Sequence[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def document(lines: Sequence[str] = BASE) -> Document:
-    return open_bytes(joined(lines), "f.txt")
-
-
-def changed(lines: Sequence[str], *places: int, to: str = "new") -> list[str]:
-    return [f"{to} {at}" if at in places else line for at, line in enumerate(lines)]
-
-
-def proposal(base: Document, lines: Sequence[str]) -> Proposal:
-    """What a run would propose for these lines."""
-    engine = EngineDescription("m", None, None, None, "exact", "strict", None)
-    plan = EditPlan(
-        base, EditOrder("Do."), TEXT, None, build_prompt(base.lines, "Do.", TEXT), Budget(1, 1, None), engine
-    )
-    result = make_result(base, joined(lines).decode())
-    stats = Stats(1, 0, 1, None, None, None, 1.0, 1, 0, 0)
-    return Proposal(plan, result, make_hunks(result), check_result(plan, result), stats)
-
-
-def decided(turns: Turns, *decisions: Decision) -> Turns:
-    last = turns.last
-    assert last is not None and last.review is not None
-    review = last.review
-    for index, decision in enumerate(decisions, 1):
-        review = review.decide(index, decision) if decision is not Decision.UNDECIDED else review
-    return turns.decided(review)
-
-
-YES, NO, OPEN = Decision.ACCEPTED, Decision.REJECTED, Decision.UNDECIDED
+from tests.support.sittings import BASE, NO, OPEN, YES, changed, decided, document, joined, proposal
 
 
 def test_a_turn_from_its_instruction_to_its_bytes() -> None:
     turns = Turns(document()).begin("Do this.", None)
-    assert turns.last is not None and turns.last.number == 1 and turns.last.base is turns.document
-    assert not turns.is_open and turns.to_apply() == ()
+    assert turns.current is not None and turns.current.number == 1 and turns.current.base is turns.document
+    assert not turns.waiting and turns.to_apply() == ()
     turns = turns.proposed(proposal(turns.document, changed(BASE, 2, 20)))
-    assert turns.is_open
+    assert turns.waiting
     turns = decided(turns, YES, NO)
-    assert turns.is_open  # accepted, and not applied yet
+    assert turns.waiting  # accepted, and not applied yet
     assert join(turns.document, turns.to_apply()) == joined(changed(BASE, 2))
     newer = document(changed(BASE, 2))
     applied = turns.applied(newer)
-    assert not applied.is_open and applied.document is newer
-    assert decided(turns, NO, NO).is_open is False
+    assert not applied.waiting and applied.document is newer
+    assert decided(turns, NO, NO).waiting == ()
 
 
 def test_a_turn_that_failed_keeps_its_place() -> None:
     turns = Turns(document()).begin("Do.", None).failed("The reply was cut.")
-    assert turns.last is not None and turns.last.failure == "The reply was cut."
+    assert turns.current is not None and turns.current.failure == "The reply was cut."
     assert turns.document_of(1) is turns.document
-    assert turns.begin("Again.", None).turns[0] == turns.last
+    assert turns.begin("Again.", None).turns[0] == turns.current
 
 
 def test_the_next_turn_works_on_what_was_accepted_and_both_are_applied_together() -> None:
     turns = Turns(document()).begin("One.", None)
     turns = decided(turns.proposed(proposal(turns.document, changed(BASE, 2, 20))), YES, NO)
     turns = turns.switch_base(1).begin("Two.", None)
-    last = turns.last
+    last = turns.current
     assert last is not None and last.based_on == 1
     assert last.base.data == joined(changed(BASE, 2))
     turns = decided(turns.proposed(proposal(last.base, changed(list(last.base.lines), 30, to="two"))), YES)
@@ -96,7 +53,7 @@ def test_what_was_decided_while_it_streamed_stays() -> None:
     made = proposal(turns.document, changed(BASE, 2, 20))
     early = Review.start(turns.document, made.hunks[:1]).decide(1, YES)
     turns = turns.decided(early).proposed(made)
-    assert turns.last is not None and turns.last.review == early
+    assert turns.current is not None and turns.current.review == early
 
 
 def test_the_next_turn_takes_what_was_accepted_and_not_applied() -> None:
@@ -147,12 +104,12 @@ def test_undecided_hunks_move_with_the_file_after_an_apply() -> None:
     turns = decided(turns.proposed(proposal(turns.document, ["first", *changed(BASE, 10, 20, 30)])), YES, OPEN, NO)
     newer = open_bytes(join(turns.document, turns.to_apply()), "f.txt")
     moved, lost = turns.applied(newer).moved_to(newer)
-    last = moved.last
+    last = moved.current
     assert lost == 0 and last is not None and last.review is not None
     assert last.review.decisions == (OPEN, NO, OPEN)
-    assert moved.is_open and last.base is newer
+    assert moved.waiting and last.base is newer
     again = moved.decided(last.review.decide(1, YES))
-    assert again.is_open
+    assert again.waiting
     assert join(newer, again.to_apply()) == joined(["first", *changed(BASE, 10)])
 
 
@@ -160,8 +117,8 @@ def test_hunks_that_do_not_fit_the_changed_file_are_counted() -> None:
     turns = Turns(document()).begin("Do.", None)
     turns = decided(turns.proposed(proposal(turns.document, changed(BASE, 2, 20))), YES, OPEN)
     moved, lost = turns.moved_to(document(changed(BASE, 2, to="theirs")))
-    assert lost == 1 and moved.last is not None and moved.last.review is not None
-    assert moved.last.review.decisions == (OPEN,)
+    assert lost == 1 and moved.current is not None and moved.current.review is not None
+    assert moved.current.review.decisions == (OPEN,)
 
 
 def test_chosen_lines_move_as_what_was_chosen() -> None:

@@ -54,8 +54,8 @@ def test_what_is_undecided_is_offered_at_the_next_start_and_goes_on(file: Path) 
         assert "is as it was" in " ".join(session.shown().split())
         await session.press("enter")
         turns = session.workspace.turns
-        assert turns is not None and turns.last is not None and turns.last.review is not None
-        assert turns.last.review.data().decode() == CHANGED
+        assert turns is not None and turns.current is not None and turns.current.review is not None
+        assert turns.current.review.data().decode() == CHANGED
         assert session.workspace.query_one(DiffView).has_focus
         await session.press("ctrl+s")
 
@@ -173,7 +173,7 @@ def test_a_file_that_is_gone_is_said_and_its_changes_can_be_looked_at(file: Path
         assert "is gone" in " ".join(session.shown().split())
         await session.press("enter")
         turns = session.workspace.turns
-        assert turns is not None and turns.last is not None and turns.last.review is not None
+        assert turns is not None and turns.current is not None and turns.current.review is not None
 
     drive(client(), steps)
 

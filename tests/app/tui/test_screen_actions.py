@@ -176,7 +176,7 @@ def test_the_base_is_switched_and_a_turn_asked_again(file: Path) -> None:
         await session.press("f7")
         assert isinstance(session.app.screen, WorkspaceScreen) and "no turn yet" in session.said()[-1]
         await session.ask("One.")
-        assert session.workspace.turns is not None and session.workspace.turns.last is not None
+        assert session.workspace.turns is not None and session.workspace.turns.current is not None
         session.workspace.query_one(DiffView).focus()
         await session.press("a")
         await session.press("f7")
@@ -185,10 +185,10 @@ def test_the_base_is_switched_and_a_turn_asked_again(file: Path) -> None:
         assert session.workspace.turns.base == 1
         session.client.reply = fenced(OTHER)
         await session.ask("Two.")
-        turn = session.workspace.turns.last
+        turn = session.workspace.turns.current
         assert turn is not None and turn.based_on == 1 and turn.base.data.decode() == CHANGED
         await session.press("f7", "r")
-        turn = session.workspace.turns.last
+        turn = session.workspace.turns.current
         assert turn is not None and (turn.instruction, turn.based_on) == ("One.", 0)
 
     drive(engine, steps, file=file)

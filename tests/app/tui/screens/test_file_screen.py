@@ -76,13 +76,13 @@ def test_accepted_hunks_are_applied_with_a_receipt_and_taken_back(file: Path) ->
         assert file.read_text() == CHANGED
         assert session.said()[-1].startswith("Applied to ") and "every other byte is as it was" in session.said()[-1]
         assert [entry.note for entry in Journal(journal_dir()).entries()] == ["Do."]
-        assert "return 0.0" in session.shown() and not session.workspace.turns.is_open  # type: ignore[union-attr]
+        assert "return 0.0" in session.shown() and not session.workspace.turns.waiting  # type: ignore[union-attr]
         assert "Say below what to change next." in session.shown() and session.focused() == "instruction"
         assert session.workspace.query_one(InstructionBox).text == ""
         assert session.workspace.status.state == "ready" and session.workspace.status.decided is None
         await session.press("f10")
         assert file.read_text() == SOURCE
-        assert session.workspace.turns is not None and session.workspace.turns.is_open
+        assert session.workspace.turns is not None and session.workspace.turns.waiting
         assert session.workspace.status.decided == (1, 1)
         await session.press("ctrl+s")
         assert file.read_text() == CHANGED
@@ -164,7 +164,7 @@ def test_an_apply_over_a_change_elsewhere_merges_and_over_a_change_there_refuses
         there = SOURCE.replace("high - low", "0")
         file.write_text(there)
         await session.look()
-        assert "1 of the hunks would not fit any more" in banner(session)
+        assert "1 hunk does not fit it now" in banner(session)
         await session.press("ctrl+s")
         assert "changed meanwhile" in session.said()[-1] and file.read_text() == there
         file.write_text(SOURCE.replace("def mean", "# theirs\ndef mean"))
@@ -279,7 +279,7 @@ def test_a_decision_is_kept_also_when_the_program_ends_before_it_is_painted(file
 
     drive(ScriptedClient(fenced(CHANGED)), steps, file=file)
     (left,) = left_sessions().sessions
-    last = resumed_turns(left.session).last
+    last = resumed_turns(left.session).current
     assert last is not None and last.review is not None and last.review.decisions == (Decision.ACCEPTED,)
 
 

@@ -38,9 +38,9 @@ def test_an_edit_ends_in_its_review_and_writes_nothing(file: Path) -> None:
     async def steps(session: Session) -> None:
         await session.ask("Return a float.")
         turns = session.workspace.turns
-        assert turns is not None and turns.last is not None and turns.last.proposal is not None
-        assert turns.last.instruction == "Return a float."
-        assert len(turns.last.proposal.hunks) == 1
+        assert turns is not None and turns.current is not None and turns.current.proposal is not None
+        assert turns.current.instruction == "Return a float."
+        assert len(turns.current.proposal.hunks) == 1
         shown = session.shown()
         assert "return 0.0" in shown and "0 of 1 decided" in shown and "review" in shown
         assert session.focused() == "diff"

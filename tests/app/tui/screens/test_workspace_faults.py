@@ -207,6 +207,6 @@ def test_what_the_diff_says_after_a_run_has_failed_opens_no_review(file: Path) -
         session.workspace.post_message(ReviewChanged(review))
         await session.settle()
         assert session.last_turn().failure is not None and session.last_turn().review is None
-        assert session.workspace.status.state == "ready" and not session.workspace.turns.is_open  # type: ignore[union-attr]
+        assert session.workspace.status.state == "ready" and not session.workspace.turns.waiting  # type: ignore[union-attr]
 
     drive(client, steps, file=file)

@@ -281,7 +281,7 @@ def test_a_run_that_was_stopped_leaves_what_came_to_look_at(path: Path) -> None:
         session.client.at_token = {300: session.workspace.worker.cancel}
         await session.ask("Do.")
         assert "cancelled" in session.shown() and "three = 3" in session.shown()
-        last = session.workspace.turns.last if session.workspace.turns is not None else None
+        last = session.workspace.turns.current if session.workspace.turns is not None else None
         assert last is not None and last.review is None
 
     drive(ScriptedClient(fenced(NEW)), steps, file=path)
