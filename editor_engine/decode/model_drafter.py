@@ -229,6 +229,8 @@ class ModelDrafter:
         gains, kind = self._pair.gain, self._kind
         if self._pair.use is Use.ALWAYS or self._trial:
             return not proposed.tokens
+        if proposed.tokens and apart:  # nothing is read to better a draft that is there
+            return False
         gain = gains.gain(kind, place)
         reading_s = self._pair.reading_seconds(apart, len(self._tokens), place.plain_s)
         if gain <= 1.0:
@@ -239,7 +241,7 @@ class ModelDrafter:
             self._trial = TRIAL
             gains.spent(reading_s)
             return True
-        if proposed.tokens and (apart or not self._weak(place, proposed, gain)):
+        if proposed.tokens and not self._weak(place, proposed, gain):
             return False
         stretch = "run" if self._asked else "reply"
         tokens = min(gains.left_over(kind, stretch), self._end - len(self._tokens))
