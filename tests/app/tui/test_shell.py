@@ -1,0 +1,71 @@
+"""What is typed while a screen opens: it reaches that screen, whole and in order."""
+
+from pathlib import Path
+
+import pytest
+from textual import events
+from textual.widgets import Input
+
+from app.tui.screens.hunk_editor import HunkEditor
+from app.tui.widgets.instruction_box import InstructionBox
+from app.tui.widgets.text_field import TextField
+from tests.support.headless_edit import CHANGED
+from tests.support.scripted_client import ScriptedClient, fenced
+from tests.support.tui import Session, drive
+
+
+def client() -> ScriptedClient:
+    return ScriptedClient(fenced(CHANGED))
+
+
+def at_once(session: Session, *keys: str) -> None:
+    """Keys as a terminal hands them over when they came together: all before any of them is looked at."""
+    for key in keys:
+        session.app.post_message(events.Key("space" if key == " " else key, key if len(key) == 1 else None))
+
+
+@pytest.mark.parametrize("opening", ["slash", "r"])
+def test_letters_typed_with_the_key_of_a_dialog_are_in_its_field(file: Path, opening: str) -> None:
+    async def steps(session: Session) -> None:
+        await session.ask("anything")
+        at_once(session, opening, *"andy")
+        await session.settle()
+        assert session.app.screen.query_one(Input).value == "andy"
+        await session.press("escape")
+        review = session.last_turn().review
+        assert review is not None and review.undecided == len(review.hunks)
+
+    drive(client(), steps, file=file)
+
+
+def test_letters_typed_with_e_are_in_the_text_of_the_hunk(file: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.ask("anything")
+        at_once(session, *"eyes")
+        await session.settle()
+        assert isinstance(session.app.screen, HunkEditor)
+        assert session.app.screen.query_one(TextField).document.get_line(0).startswith("yes")
+
+    drive(client(), steps, file=file)
+
+
+def test_what_is_pasted_with_the_key_of_a_dialog_is_in_its_field(file: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.ask("anything")
+        at_once(session, "slash", "a")
+        session.app.post_message(events.Paste("bc"))
+        at_once(session, "d")
+        await session.settle()
+        assert session.app.screen.query_one(Input).value == "abcd"
+
+    drive(client(), steps, file=file)
+
+
+def test_keys_typed_ahead_open_a_screen_answer_it_and_go_on_behind_it(file: Path) -> None:
+    async def steps(session: Session) -> None:
+        at_once(session, "f1", "escape", *"go on")
+        await session.settle()
+        assert session.app.screen is session.workspace
+        assert session.workspace.query_one(InstructionBox).text == "go on"
+
+    drive(client(), steps, file=file)
