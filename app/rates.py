@@ -5,6 +5,7 @@ One small JSON file in the cache folder; a lost or damaged one means "unknown", 
 
 import contextlib
 import json
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from app.engine_client import EngineDescription
+from editor_engine.atomic_file import write_atomically
 from editor_engine.events import Stats
+from editor_engine.foreign_json import read_kept
 
 if TYPE_CHECKING:
     from app.editing.prompt import Budget
@@ -39,20 +42,12 @@ def _key(engine: EngineDescription) -> str:
     return f"{engine.sha256 or engine.model_id}/{engine.where or engine.reached}/{engine.threads}"
 
 
-def _table() -> dict[str, dict[str, float]]:
-    with contextlib.suppress(OSError, ValueError):
-        table = json.loads(_path().read_bytes())
-        if isinstance(table, dict):
-            return table
-    return {}
-
-
 def last_rates(engine: EngineDescription) -> Rates | None:
     """What was measured last for this model, device and thread count; None when nothing was."""
-    with contextlib.suppress(KeyError, TypeError, ValueError):
-        found = _table()[_key(engine)]
+    with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
+        found = read_kept(_path())[_key(engine)]
         rates = Rates(float(found["prefill_tok_s"]), float(found["decode_tok_s"]))
-        if rates.prefill_tok_s > 0 and rates.decode_tok_s > 0:
+        if all(math.isfinite(rate) and rate > 0 for rate in (rates.prefill_tok_s, rates.decode_tok_s)):
             return rates
     return None
 
@@ -61,11 +56,9 @@ def remember_rates(engine: EngineDescription, stats: Stats) -> None:
     """Keep the rates of an edit, if it measured both. A cache that cannot be written is no loss."""
     if not stats.prefill_tok_s or not stats.decode_tok_s:
         return
-    table = _table()
+    table = read_kept(_path())
     table[_key(engine)] = asdict(Rates(stats.prefill_tok_s, stats.decode_tok_s))
     path = _path()
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".part")
-        temporary.write_text(json.dumps(table), encoding="utf-8")
-        temporary.replace(path)
+        write_atomically(path, json.dumps(table).encode())

@@ -1,4 +1,4 @@
-"""Reads JSON that someone else wrote: a model's configuration, tokenizer, or the header of its weights.
+"""Reads JSON that someone else wrote: a model's configuration, tokenizer, header, or what we kept ourselves.
 
 Knows nothing of what is in it. Light. Invariant: whatever the bytes are, the answer is a JSON object or an error that
 names the file; nothing larger than the caller's limit is read, and nobody waits for a pipe.
@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NoReturn
 from editor_engine.errors import ModelFileError, ModelMissingError
 
 CONFIG_LIMIT = 16 << 20
-"""Most bytes of a configuration; real ones have a few thousand."""
+"""Most bytes of a configuration, or of what we keep ourselves; real ones have a few thousand."""
 
 
 def read_object(path: Path, limit: int = CONFIG_LIMIT) -> dict[str, Any]:
@@ -31,6 +31,14 @@ def read_object_if_there(path: Path, limit: int = CONFIG_LIMIT) -> dict[str, Any
     try:
         return read_object(path, limit)
     except ModelMissingError:
+        return {}
+
+
+def read_kept(path: Path) -> dict[str, Any]:
+    """As `read_object`, of what an earlier run kept and can be done without: empty where it is lost or damaged."""
+    try:
+        return read_object(path)
+    except (ModelMissingError, ModelFileError):
         return {}
 
 

@@ -3,14 +3,14 @@
 Knows no engine. Invariant: the package ships only text of its own; everything else comes through `--tasks`.
 """
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.editing.language import Language, detect_language
 from app.editing.prompt import Budget, build_prompt
 from editor_engine.bench.peer_process import PeerRequest
+from editor_engine.bench.task_file import numbered_tasks
 from editor_engine.errors import RequestError
 from prompts import bench_text
 
@@ -48,27 +48,19 @@ def turns_of_file(path: Path) -> list[Turn]:
 
     Raises RequestError when the file cannot be read, a line is not such a task, or there is none.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"Cannot read the tasks in {path}: {error}.") from error
-    turns = [_turn_of(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    turns = [_turn_of(path, number, task) for number, task in numbered_tasks(path)]
     if not turns:
         raise RequestError(f"{path} has no task.")
     return turns
 
 
-def _turn_of(path: Path, number: int, line: str) -> Turn:
-    try:
-        item = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise RequestError(f"Line {number} of {path} is not JSON: {error}.") from error
-    fields = [item.get(name) for name in ("id", "before", "instruction")] if isinstance(item, dict) else []
-    if not fields or not all(isinstance(field, str) and field for field in fields):
+def _turn_of(path: Path, number: int, task: Mapping[str, object]) -> Turn:
+    fields = [task.get(name) for name in ("id", "before", "instruction")]
+    if not all(isinstance(field, str) and field for field in fields):
         raise RequestError(f"Line {number} of {path} needs id, before and instruction as text.")
     kind, before, instruction = map(str, fields)
     text = before.replace("\r\n", "\n")
-    name = item.get("path")
+    name = task.get("path")
     language = detect_language(name if isinstance(name, str) else "", text.partition("\n")[0])
     return Turn(kind, instruction, text, language)
 

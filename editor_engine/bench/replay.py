@@ -5,12 +5,12 @@ drafter sees prompt, file and what was emitted, nothing else. Passes do not coun
 target's length. Invariant: no clock and no chance, so the figures are the same to the last digit every time.
 """
 
-import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from editor_engine.bench.task_file import numbered_tasks
 from editor_engine.decode.verify import accepted_count, usable_draft
 from editor_engine.draft.drafter import Draft, Drafter
 from editor_engine.draft.pass_cost import PassCost
@@ -117,29 +117,17 @@ def load_tasks(path: Path) -> list[ReplayTask]:
     Lines without an `after` are skipped. Raises RequestError with the line number when the file cannot be read or a
     line is not such a task, and when no task is left.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"Cannot read the tasks in {path}: {error}.") from error
-    tasks = [task for number, line in enumerate(lines, 1) if line.strip() for task in _parse(path, number, line)]
+    tasks = [_task_of(path, number, item) for number, item in numbered_tasks(path) if item.get("after")]
     if not tasks:
         raise RequestError(f"{path} has no task with an `after` to replay.")
     return tasks
 
 
-def _parse(path: Path, number: int, line: str) -> Iterator[ReplayTask]:
-    try:
-        item = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise RequestError(f"Line {number} of {path} is not JSON: {error}.") from error
-    if not isinstance(item, dict):
-        raise RequestError(f"Line {number} of {path} is not an object.")
-    if not item.get("after"):
-        return
+def _task_of(path: Path, number: int, item: Mapping[str, object]) -> ReplayTask:
     fields = [str(item[name]) for name in ("id", "before", "instruction", "after") if isinstance(item.get(name), str)]
     if len(fields) != 4:
         raise RequestError(f"Line {number} of {path} needs id, before, instruction and after as text.")
-    yield ReplayTask(*fields)
+    return ReplayTask(*fields)
 
 
 def tokenise(tasks: Sequence[ReplayTask], words: Words) -> list[TokenTask]:

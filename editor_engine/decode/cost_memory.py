@@ -10,6 +10,7 @@ from pathlib import Path
 
 from editor_engine.atomic_file import write_atomically
 from editor_engine.draft.pass_cost import PassCost
+from editor_engine.foreign_json import read_kept
 from editor_engine.models.target import ModelInfo
 
 
@@ -23,10 +24,10 @@ def costs_file(folder: Path, contract_version: int, threads: int, variant: str, 
 
 def read_costs(file: Path, table: PassCost) -> PassCost | None:
     """`table` with what was kept in `file`; None where nothing was, or nothing that can be used."""
+    snapshot = read_kept(file)
     try:
-        snapshot = json.loads(file.read_text("utf-8"))
         table.restore(snapshot)
-    except (OSError, ValueError, TypeError, AttributeError):  # missing, or not such a snapshot
+    except (ValueError, TypeError, AttributeError, OverflowError):  # not such a snapshot
         return None
     return table if snapshot else None
 

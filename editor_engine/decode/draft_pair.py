@@ -19,6 +19,7 @@ from editor_engine.atomic_file import write_atomically
 from editor_engine.decode.cost_memory import CostMemory
 from editor_engine.draft.pair_gain import PairGain
 from editor_engine.errors import EngineError
+from editor_engine.foreign_json import read_kept
 from editor_engine.models.target import ModelInfo, TargetModel
 
 _UNKNOWN_SHARE = 1 / 3
@@ -143,8 +144,8 @@ class DraftPair:
         if self._path is None:
             return
         # Missing, or not such a snapshot.
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-            self._gain.restore(json.loads(self._path.read_text("utf-8")))
+        with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, OverflowError):
+            self._gain.restore(read_kept(self._path))
 
 
 def _file_name(draft: ModelInfo, target: ModelInfo) -> str:

@@ -9,7 +9,6 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from statistics import median
 
 from editor_engine.draft.acceptance import Acceptance
@@ -33,6 +32,8 @@ _PLAIN_EVERY = 24
 """Attempts after which a plain step is taken: a gain over steps that nobody timed for long would be made up."""
 _LENGTHS = {"reply": 100.0, "run": 8.0}
 """Tokens of a whole reply, and in a row, that the rest of the chain leaves over, before any were counted."""
+_MOST = 1e15
+"""No count or time of ours is larger; beyond, sums and products leave the floats."""
 _LATEST = 1 / 6
 """How far one reply or run moves them."""
 
@@ -230,6 +231,6 @@ def _ahead(position: int, streak: int) -> str:
 
 def _numbers(found: Sequence[float], count: int) -> tuple[float, ...]:
     numbers = tuple(float(number) for number in found)
-    if len(numbers) != count or not all(isfinite(number) and number >= 0.0 for number in numbers):
+    if len(numbers) != count or not all(0.0 <= number <= _MOST for number in numbers):
         raise ValueError("a count or a time is a number from 0")
     return numbers

@@ -12,7 +12,7 @@ the table, so a replay gives the same figures every time. Costs decide how many 
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import exp, isfinite, log, log2
+from math import exp, log, log2
 from statistics import median
 from zlib import crc32
 
@@ -150,6 +150,8 @@ _TABLE_WEIGHT = 16
 _STALE = 200
 """Passes after which a correction that was not confirmed is forgotten: a burst of noise must not rule a length out for
 good."""
+_FARTHEST = 1e6
+"""No pass takes so many times what the table says, or so little of it; beyond, products of ratios leave the floats."""
 _FIRST_BUCKET = 512
 """Contexts below this many tokens share a bucket; each further bucket doubles it."""
 
@@ -225,8 +227,8 @@ class PassCost:
             ratios = {int(rows): [float(ratio) for ratio in found] for rows, found in corrections.items()}
             if not ratios.keys() <= {rows for rows, _ in self._knots}:
                 raise ValueError(f"the table has no such rows as {sorted(ratios)}")
-            if not all(isfinite(ratio) and ratio > 0.0 for found in ratios.values() for ratio in found):
-                raise ValueError("a ratio is a number above 0")
+            if not all(1.0 / _FARTHEST <= ratio <= _FARTHEST for found in ratios.values() for ratio in found):
+                raise ValueError("a ratio is a number near 1")
             buckets[int(key)] = bucket = _Bucket(self._knots, self._table)
             bucket.restore(ratios)
         self._buckets = buckets

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from editor_engine.atomic_file import write_atomically
+from editor_engine.foreign_json import read_kept
 
 _SETTLED_NS = 2 * 10**9  # a file changed later than this before hashing may change again within one clock tick
 
@@ -42,12 +43,8 @@ def file_sha256(path: Path, status: os.stat_result, stretches: Iterable[npt.NDAr
 
 
 def _remembered(record: Path, facts: list[object]) -> str | None:
-    try:
-        found = json.loads(record.read_text("utf-8"))
-    except (OSError, ValueError) as reason:
-        log.info("no remembered hash: %s", reason)
-        return None
-    if not isinstance(found, dict) or found.get("file") != facts:
+    found = read_kept(record)
+    if found.get("file") != facts:
         return None
     known = found.get("sha256")
     return known if isinstance(known, str) and len(known) == 64 else None

@@ -29,6 +29,9 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from editor_engine.errors import ModelFileError, ModelMissingError
+from editor_engine.foreign_json import open_regular, parse_object
+
 Bytes = npt.NDArray[np.uint8]
 _MAGIC = b"RDPACK01"
 _ALIGNMENT = 64
@@ -87,14 +90,14 @@ def packed_weights(folder: Path, sha256: str, layout: int, matrices: Sequence[Ma
     path = cache_file(folder, layout)
     try:
         return Packed(_mapped(path, sha256, layout, matrices), mapped=True, note=None)
-    except FileNotFoundError:
+    except ModelMissingError:
         log.info("no packed weights at %s", path)
-    except (_Stale, OSError) as reason:
+    except (_Stale, ModelFileError) as reason:
         log.info("packing again, %s: %s", path, reason)
     try:
         _write(path, sha256, layout, matrices, pack)
         return Packed(_mapped(path, sha256, layout, matrices), mapped=True, note=None)
-    except (_Stale, OSError) as reason:
+    except (_Stale, ModelFileError, ModelMissingError, OSError) as reason:
         log.info("packed weights are not kept, %s: %s", path, reason)
         words = os.strerror(reason.errno) if isinstance(reason, OSError) and reason.errno else str(reason)
         note = f"Packed weights cannot be kept in {folder} ({words}); this load and every later one packs them anew."
@@ -102,7 +105,7 @@ def packed_weights(folder: Path, sha256: str, layout: int, matrices: Sequence[Ma
 
 
 def _mapped(path: Path, sha256: str, layout: int, matrices: Sequence[Matrix]) -> dict[str, Bytes]:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         status = os.fstat(file.fileno())
         header, start = _read_header(file)
         if (header.get("sha256"), header.get("layout")) != (sha256, layout):
@@ -133,8 +136,7 @@ def _read_header(file: IO[bytes]) -> tuple[dict[str, Any], int]:
     text = file.read(length)
     if hashlib.sha256(text).digest() != fixed[16:]:
         raise _Stale("has a damaged header")
-    header = json.loads(text)
-    return header, _aligned(len(fixed) + length)
+    return parse_object("it", text), _aligned(len(fixed) + length)
 
 
 def _write(path: Path, sha256: str, layout: int, matrices: Sequence[Matrix], pack: PackFunction) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from editor_engine.atomic_file import write_atomically
 from editor_engine.config import default_threads, model_cache_dir, models_dir
 from editor_engine.errors import ModelFileError, ModelMissingError
-from editor_engine.foreign_json import shown
+from editor_engine.foreign_json import read_kept, shown
 from editor_engine.machine import available_bytes
 from editor_engine.store.catalogue import CatalogueModel, catalogue, default_model, find, gigabytes
 from editor_engine.store.hashing import OnBytes, hash_file
@@ -77,12 +77,12 @@ def write_record(file: Path, sha256: str) -> None:
 
 def _recorded(file: Path, status: os.stat_result | None) -> str | None:
     """The SHA-256 on record; with `status` only if nothing has written to the file since."""
+    facts = read_kept(record_path(file))
     try:
-        facts = json.loads(record_path(file).read_text("utf-8"))
         if status is not None and (facts["bytes"], facts["mtime_ns"]) != (status.st_size, status.st_mtime_ns):
             return None
         sha256 = facts["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except KeyError:
         return None  # no record, or not one of ours: the file is hashed again
     return sha256 if isinstance(sha256, str) and len(sha256) == 64 and set(sha256) <= set("0123456789abcdef") else None
 

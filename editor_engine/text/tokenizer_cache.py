@@ -10,24 +10,25 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from editor_engine.atomic_file import write_atomically
+from editor_engine.errors import ModelFileError, ModelMissingError
+from editor_engine.foreign_json import parse_object, read_bytes
 
 FILE_NAME = "tokenizer.jsonl"
 VERSION = 1
 """Raised when the meaning of the file changes; older files are built anew."""
+_LIMIT = 256 << 20
+"""Most bytes of the file; those of large vocabularies have some 10 million."""
 
 
 def read_cache(folder: Path) -> tuple[Mapping[str, object], str] | None:
     """(facts, tokenizer JSON) of `folder`; None when there is no file or it is not one of ours, whole."""
     try:
-        head, _, body = (folder / FILE_NAME).read_bytes().partition(b"\n")
-    except OSError:
-        return None  # absent, or unreadable: building it again is the right answer to both
-    try:
-        facts = json.loads(head)
+        head, _, body = read_bytes(folder / FILE_NAME, _LIMIT).partition(b"\n")
+        facts = parse_object(FILE_NAME, head)
         text = body.decode("utf-8")
-    except ValueError:
-        return None
-    if not isinstance(facts, dict) or facts.get("version") != VERSION:
+    except (ModelMissingError, ModelFileError, UnicodeDecodeError):
+        return None  # absent, unreadable or damaged: building it again is the right answer to all
+    if facts.get("version") != VERSION:
         return None
     if facts.get("sha256") != hashlib.sha256(body).hexdigest():
         return None

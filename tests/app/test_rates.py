@@ -1,6 +1,8 @@
 """The rates of the last edit: kept per model, device and threads; never an error."""
 
+import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,6 +60,10 @@ def test_an_edit_that_did_not_measure_both_changes_nothing(path: Path, stats: St
         b"[]",
         b"\xff",
         b"null",
+        b"[" * 200_000,
+        b"9" * 5000,
+        b'{"%s/cpu/2": {"prefill_tok_s": %s, "decode_tok_s": 1}}' % (b"a" * 64, b"9" * 400),
+        b'{"%s/cpu/2": {"prefill_tok_s": 1e999, "decode_tok_s": 1}}' % (b"a" * 64),
         json.dumps({f"{'a' * 64}/cpu/2": 3}).encode(),
         json.dumps({f"{'a' * 64}/cpu/2": {"prefill_tok_s": "fast", "decode_tok_s": 1}}).encode(),
         json.dumps({f"{'a' * 64}/cpu/2": {"prefill_tok_s": 0, "decode_tok_s": 1}}).encode(),
@@ -71,6 +77,29 @@ def test_a_damaged_file_means_unknown_and_heals(path: Path, data: bytes) -> None
     assert last_rates(ENGINE) is None
     remember_rates(ENGINE, STATS)
     assert last_rates(ENGINE) == Rates(200.0, 25.0)
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_its_place_is_not_waited_for(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    assert last_rates(ENGINE) is None
+    remember_rates(ENGINE, STATS)
+    assert last_rates(ENGINE) == Rates(200.0, 25.0)
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember_rates(ENGINE, STATS)
+
+    def full(source: object, target: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    remember_rates(ENGINE, replace(STATS, decode_tok_s=50.0))
+    assert last_rates(ENGINE) == Rates(200.0, 25.0)
+    assert [entry.name for entry in path.parent.iterdir()] == ["rates.json"]
 
 
 def test_a_cache_that_cannot_be_written_is_no_loss(path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from editor_engine.errors import EngineError, ModelFileError, ModelMissingError
-from editor_engine.foreign_json import count, parse_object, read_object, read_object_if_there, shown
+from editor_engine.foreign_json import count, parse_object, read_kept, read_object, read_object_if_there, shown
 
 
 def test_an_object_is_read(tmp_path: Path) -> None:
@@ -49,6 +49,20 @@ def test_size_pipes_folders_and_locks(tmp_path: Path) -> None:
     (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
     with pytest.raises(ModelFileError, match="cannot be read"):
         read_object(tmp_path / "loop.json")
+
+
+@pytest.mark.timeout(20)
+def test_what_was_kept_is_an_object_or_lost(tmp_path: Path) -> None:
+    path = tmp_path / "kept.json"
+    assert read_kept(path) == {}
+    for damage in ("", "[]", "[" * 200_000, "9" * 5000, '{"a": NaN}', "\x00"):
+        path.write_text(damage)
+        assert read_kept(path) == {}
+    path.write_text('{"a": 1}')
+    assert read_kept(path) == {"a": 1}
+    path.unlink()
+    os.mkfifo(path)
+    assert read_kept(path) == {}
 
 
 @hypothesis_settings(derandomize=True, deadline=None, max_examples=300)

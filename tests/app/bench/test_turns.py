@@ -34,8 +34,8 @@ def test_tasks_are_read_with_lf_and_the_language_of_their_path(tmp_path: Path) -
     ("text", "words"),
     [
         ("", "has no task"),
-        ("{", "Line 1 of .* is not JSON"),
-        ("[]", "Line 1 of .* needs id, before and instruction"),
+        ("{", "Line 1 of .* is damaged"),
+        ("{}", "Line 1 of .* needs id, before and instruction"),
         (json.dumps(TASK) + "\n" + json.dumps({**TASK, "before": ""}), "Line 2 of .* needs"),
     ],
 )
@@ -47,8 +47,8 @@ def test_a_file_that_is_no_task_file_is_refused(tmp_path: Path, text: str, words
 
 def test_a_missing_or_undecodable_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    for name in ("missing", "binary"):
-        with pytest.raises(RequestError, match="Cannot read the tasks"):
+    for name, words in (("missing", "Cannot read the tasks"), ("binary", "Line 1 of .* is damaged")):
+        with pytest.raises(RequestError, match=words):
             turns_of_file(tmp_path / name)
 
 

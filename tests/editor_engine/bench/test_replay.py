@@ -159,8 +159,8 @@ def test_tasks_without_a_result_are_skipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("{", "Line 1 .* not JSON"),
-        ("[1]", "Line 1 .* not an object"),
+        ("{", "Line 1 .* is damaged"),
+        ("[1]", "Line 1 .* no JSON object"),
         ('{"id": "a", "after": "z", "before": 3, "instruction": ""}', "Line 1 .* as text"),
         ('{"id": "a"}', "no task"),
         ("", "no task"),

@@ -1,6 +1,7 @@
 """Pass costs survive a restart, are parted by what they depend on, and never get in the way."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,7 +46,11 @@ def test_ratios_to_another_table_are_left_alone(tmp_path: Path, monkeypatch: pyt
     assert list(CostMemory(INFO, tmp_path).cost.costs(100)) == list(other.costs(100))
 
 
-@pytest.mark.parametrize("damage", ["", "[]", "{", '{"1": 3}', '{"x": {"1": [1]}}', '{"1": {"99": [1]}}', "\x00"])
+DAMAGE = ["", "[]", "{", '{"1": 3}', '{"x": {"1": [1]}}', '{"1": {"99": [1]}}', "\x00", "[" * 200_000]
+FAR = ['{"0": {"1": [%s]}}' % ("9" * 400), '{"0": {"1": [1e308], "64": [1e-308]}}', '{"0": {"1": [1e7]}}', "9" * 5000]
+
+
+@pytest.mark.parametrize("damage", [*DAMAGE, *FAR], ids=lambda text: text[:30])
 def test_a_damaged_memory_means_the_shipped_table(tmp_path: Path, damage: str) -> None:
     learned(tmp_path)
     (file,) = tmp_path.iterdir()
@@ -54,6 +59,18 @@ def test_a_damaged_memory_means_the_shipped_table(tmp_path: Path, damage: str) -
     assert list(memory.cost.costs(100)) == list(PassCost.shipped("avx2").costs(100))
     memory.save()
     assert json.loads(file.read_text()) == {}
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path) -> None:
+    learned(tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.unlink()
+    os.mkfifo(file)
+    memory = CostMemory(INFO, tmp_path)
+    assert list(memory.cost.costs(100)) == list(PassCost.shipped("avx2").costs(100))
+    memory.save()
+    assert file.is_file()
 
 
 def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:

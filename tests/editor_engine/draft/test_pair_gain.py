@@ -159,6 +159,7 @@ def test_what_was_learned_comes_back_through_json(
         {"chances": {}, "measured": {"edit": [1, 2, -3]}, "lengths": {}},
         {"chances": {}, "measured": {"edit": [1, 2, float("nan")]}, "lengths": {}},
         {"chances": {}, "measured": {}, "lengths": {"edit run": ["x"]}},
+        {"chances": {}, "measured": {}, "lengths": {"edit run": [1e300]}},
     ],
 )
 def test_a_damaged_memory_changes_nothing(damage: dict[str, dict[str, list[float]]]) -> None:

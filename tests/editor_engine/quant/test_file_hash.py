@@ -58,7 +58,9 @@ def test_a_file_just_written_is_not_remembered(tmp_path: Path) -> None:
     assert asked(path, folder, b"new") == sha(b"new")
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"file": 1}', b"\xff\xfe", b'{"sha256": "ab"}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"file": 1}', b"\xff\xfe", b'{"sha256": "ab"}', b"[" * 200_000]
+)
 def test_a_damaged_record_costs_a_hash(tmp_path: Path, content: bytes) -> None:
     path, folder = settled(tmp_path / "m", b"one"), tmp_path / "hashes"
     asked(path, folder)

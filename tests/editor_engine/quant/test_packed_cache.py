@@ -95,6 +95,11 @@ def _folder(path: Path) -> None:
     path.mkdir()
 
 
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 DAMAGE = {
     "truncated": _keep_time(_truncate),
     "extended": _keep_time(_extend),
@@ -105,6 +110,7 @@ DAMAGE = {
     "header": _keep_time(_byte(60)),
     "weights": _byte(-100),
     "cut and time": _truncate,
+    "a pipe": _pipe,
 }
 
 

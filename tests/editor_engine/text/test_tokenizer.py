@@ -224,7 +224,8 @@ def _lost_field(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "damage", [_cut, _flip, _other_version, _lost_field, lambda data: b"", lambda data: b"\xff[]\n"]
+    "damage",
+    [_cut, _flip, _other_version, _lost_field, lambda data: b"", lambda data: b"\xff[]\n", lambda data: b"[" * 200_000],
 )
 def test_a_damaged_cache_is_built_again(tmp_path: Path, damage: object) -> None:
     assert callable(damage)
