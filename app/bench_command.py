@@ -14,6 +14,7 @@ import click
 from app.bench.answering import Command, answering, load_model, locate_model, model_and_machine, model_options
 from app.bench.hf_command import hf
 from app.bench.pair_command import pair
+from app.errors import UsageError
 from app.load_flags import load_flags
 from app.load_options import Given, command_words
 
@@ -43,7 +44,7 @@ def _numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> t
         return None
     parts = [part.strip() for part in value.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) < 8 and int(part) for part in parts):
-        raise click.BadParameter(f"{value!r} is not a list of whole numbers such as 512,4096", ctx, param)
+        raise click.BadParameter(f"{value!r} is not a list of whole numbers from 1 to 9999999, as 512,4096", ctx, param)
     return tuple(map(int, parts))
 
 
@@ -136,6 +137,7 @@ def plain(
     from editor_engine.bench.rates import PASS_ROWS, check_contexts, pass_costs, pass_lines, plain_rates
 
     with answering("plain", as_json) as output:
+        _refuse_what_is_not_looked_at(passes, rows)
         defaults, room = (PASS_CONTEXTS, WIDEST) if passes else (CONTEXTS, steps)
         parts, model_id = load_model(load, isa, max(contexts or defaults) + room, output)
         chosen = check_contexts(parts.model, _fitting(contexts, defaults, parts, room), room)
@@ -151,11 +153,21 @@ def plain(
         output.answer({**conditions, "steps": steps}, _rate_lines(rates), {"plain_tok_s": _rate_fields(rates)})
 
 
+def _refuse_what_is_not_looked_at(passes: bool, rows: tuple[int, ...] | None) -> None:
+    """Figures of other rows or steps than were asked for would be taken for what was asked."""
+    if rows and not passes:
+        raise UsageError("--rows says which passes --passes measures; give both.")
+    if rows and max(rows) > WIDEST:
+        raise UsageError(f"A pass has 1 to {WIDEST} rows, not {max(rows)}.")
+    if passes and click.get_current_context().get_parameter_source("steps") is click.core.ParameterSource.COMMANDLINE:
+        raise UsageError("--steps is for plain decoding; with --passes, --rows and --repeats say what is measured.")
+
+
 @bench.command()
 @_model_options
 @_tasks_option(required=False)
 @click.option("--turns", type=click.IntRange(0), default=1, show_default=True, help="Edits in a round; 0: none.")
-@click.option("--mode", "modes", multiple=True, metavar="MODE", help="A mode of llama.cpp; repeat for several. [all]")
+@click.option("--mode", "modes", multiple=True, metavar="MODE", help="As none or ngram-mod; repeat for several. [all]")
 @click.option("--no-bare", is_flag=True, help="Leave the bare prompt out: no prefill and plain figures.")
 def peers(
     load: Given,
@@ -178,6 +190,7 @@ def peers(
 
     with answering("peers", as_json) as output:
         peer_llamacpp.require_package()
+        modes = tuple(mode.replace("-", "_") for mode in modes)  # its own documentation spells them both ways
         peer_llamacpp.require_modes(modes)
         variant = chosen_isa(isa)
         located, options = locate_model(load)
@@ -267,9 +280,10 @@ def replay(load: Given, tasks: Path, curves: tuple[str, ...], isa: str | None, a
         token_tasks = replays.tokenise(known, tokenizer)
         chosen = {name: curve for name, curve in CURVES.items() if not curves or name in curves}
         if MEASURED in curves:
-            chosen[MEASURED] = measured_curve(sha256, options.threads, chosen_isa(isa))
+            variant = chosen_isa(isa)
+            chosen[MEASURED] = measured_curve(sha256, options.threads, variant)
         figures = replays.replay(token_tasks, DRAFTERS, chosen)
-        conditions = {
+        conditions: dict[str, object] = {
             "redraft": package_version("redraft"),
             "tokenizer_of": located.id,
             "model_sha256": sha256,
@@ -277,6 +291,8 @@ def replay(load: Given, tasks: Path, curves: tuple[str, ...], isa: str | None, a
             "target_tokens": sum(len(task.target) for task in token_tasks),
             "curves": list(chosen),
         }
+        if MEASURED in curves:
+            conditions |= {"threads": options.threads, "isa": variant}
         output.answer(conditions, replays.table(figures), replays.result_fields(figures))
 
 

@@ -92,7 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show(sys.stderr)
         return ExitCode.USAGE
     except AppError as error:
-        click.echo(f"redraft: {error}", err=True)
+        from app.terminal_text import visible_lines  # brings the diff, which `--help` need not pay
+
+        click.echo(f"redraft: {visible_lines(str(error))}", err=True)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("redraft: interrupted.", err=True)

@@ -20,6 +20,11 @@ def visible(text: str) -> str:
     )
 
 
+def visible_lines(text: str) -> str:
+    """As `visible`, line by line: line feeds stay."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
 def diff_lines(hunks: Iterable[Hunk], colour: bool) -> Iterator[str]:
     """A diff for reading, line by line: hunk headers, then the lines with their signs."""
     for hunk in hunks:

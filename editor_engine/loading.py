@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from editor_engine.config import EngineConfig, model_cache_dir
+from editor_engine.config import EngineConfig, default_threads, model_cache_dir
 from editor_engine.decode.draft_pair import DraftPair
 from editor_engine.errors import UnsupportedModelError
 from editor_engine.memory import size_words
@@ -47,13 +47,19 @@ def refuse_or_note(config: EngineConfig) -> tuple[str, ...]:
     from editor_engine.store.smaller import smaller_models
 
     refuse_what_does_not_fit(config, others=smaller_models)
-    if not config.idle:
-        return ()
-    names = ", ".join(f"--{name.replace('_', '-')}" for name in config.idle)
-    return (
-        f"{config.model_path.name} is a GGUF file, which our own kernels run on the CPU; "
-        f"without effect there: {names}.",
-    )
+    notes = []
+    if config.threads > (processors := default_threads()):
+        notes.append(
+            f"{config.threads} threads share {processors} processors and wait for each other, which is slower than one "
+            "for each; --threads 0 takes as many as there are."
+        )
+    if config.idle:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in config.idle)
+        notes.append(
+            f"{config.model_path.name} is a GGUF file, which our own kernels run on the CPU; "
+            f"without effect there: {names}."
+        )
+    return tuple(notes)
 
 
 def load(config: EngineConfig, on_packed: OnPacked = lambda done, total: None, *, instructed: bool = False) -> Loaded:

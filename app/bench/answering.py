@@ -17,6 +17,7 @@ from app.errors import AppError, ExitCode, InterruptedByUserError, UsageError
 from app.json_events import JsonWriter
 from app.load_flags import load_flags
 from app.load_options import Given, LoadOptions
+from app.terminal_text import visible_lines
 from editor_engine.errors import EngineError, RequestError
 
 if TYPE_CHECKING:  # the engine brings numpy and the native core: 0.15 s that `--help` must not pay
@@ -58,7 +59,7 @@ class Output:
 
     def progress(self, words: str) -> None:
         """One step more."""
-        click.echo(words, err=True)
+        click.echo(visible_lines(words), err=True)
 
     def answer(
         self,
@@ -76,7 +77,7 @@ class Output:
             return
         from editor_engine.bench.conditions import words
 
-        click.echo(f"{words(conditions)}\n\n{table}")
+        click.echo(visible_lines(f"{words(conditions)}\n\n{table}"))
 
     def failed(self, error: AppError) -> None:
         """The result line of a failure; its words are the caller's business."""
@@ -132,7 +133,10 @@ def load_model(
     draft = locate(options.draft_model) if paired and options.draft_model is not None else None
     output.progress(f"loading {located.id}" if draft is None else f"loading {located.id} and {draft.id}")
     config = replace(options, context_length=context).config(located.path, None if draft is None else draft.path)
-    return load_configured(replace(config, isa=variant)), located.id
+    parts = load_configured(replace(config, isa=variant))
+    for note in parts.notes:
+        output.progress(f"note: {note}")
+    return parts, located.id
 
 
 def model_and_machine(parts: "BenchModel", model_id: str, **more: object) -> dict[str, object]:

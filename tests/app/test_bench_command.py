@@ -74,6 +74,10 @@ def test_plain_by_context_and_its_pass_table(tiny: str, capsys: pytest.CaptureFi
         (["prefill", "--contexts", "8,x"], ExitCode.USAGE, "not a list of whole numbers"),
         (["prefill", "--contexts", "0"], ExitCode.USAGE, "not a list of whole numbers"),
         (["plain", "--contexts", "9999999"], ExitCode.USAGE, "Context 9999999 cannot be measured"),
+        (["plain", "--contexts", "99999999"], ExitCode.USAGE, "from 1 to 9999999"),
+        (["plain", "--rows", "3"], ExitCode.USAGE, "--rows says which passes --passes measures"),
+        (["plain", "--passes", "--rows", "1,65"], ExitCode.USAGE, "A pass has 1 to 64 rows, not 65"),
+        (["plain", "--passes", "--steps", "3"], ExitCode.USAGE, "--steps is for plain decoding"),
         (["peers", "--mode", "magic"], ExitCode.USAGE, "llama.cpp has no mode 'magic'"),
         (["edit", "--tasks", "/nowhere.jsonl"], ExitCode.USAGE, "Cannot read the tasks"),
         (["replay", "--tasks", "/nowhere.jsonl"], ExitCode.USAGE, "Cannot read the tasks"),
@@ -186,6 +190,22 @@ def test_replay_takes_the_tokenizer_of_the_model(tiny: str, tasks: str, capsys: 
     assert "avx2: plain steps/token" in capsys.readouterr().out
 
 
+def test_ids_of_tasks_are_shown_as_text_and_notes_of_the_load_are_said(
+    tiny: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "\x1b[31mtasks.jsonl"
+    path.write_text(json.dumps({**TASK, "id": "\x1b]0;pwn\x07\ud800"}))
+    monkeypatch.setattr("editor_engine.loading.default_threads", lambda: 1)
+    for options in (["replay", "--curve", "avx2"], ["edit", "--repeats", "1", "--threads", "2"]):
+        assert main(["bench", *options, "--model", tiny, "--tasks", str(path)]) == ExitCode.OK
+        out, err = capsys.readouterr()
+        assert r"\x1b]0;pwn\x07\ud800" in out and "\x1b" not in out + err
+    assert "note: 2 threads share 1 processors" in err
+    path.write_text("{")
+    assert main(["bench", "replay", "--model", tiny, "--tasks", str(path)]) == ExitCode.USAGE
+    assert r"\x1b[31mtasks.jsonl is damaged" in capsys.readouterr().err
+
+
 def test_replay_under_the_costs_measured_here(tiny: str, tasks: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Said when there are none, for the conditions asked for; the same to the last digit once there are."""
     options = ["bench", "replay", "--model", tiny, "--tasks", tasks, "--curve", "measured", "--isa", "scalar"]
@@ -200,7 +220,9 @@ def test_replay_under_the_costs_measured_here(tiny: str, tasks: str, capsys: pyt
     figures = []
     for _ in range(2):
         assert main(here) == ExitCode.OK
-        figures.append(result(capsys.readouterr().out, "replay")["drafters"])
+        line = result(capsys.readouterr().out, "replay")
+        figures.append(line["drafters"])
+        assert (line["conditions"]["threads"], line["conditions"]["isa"]) == (1, "scalar")
     assert figures[0] == figures[1]
     assert set(figures[0]["redraft"]) == {"measured"}
     assert figures[0]["redraft"]["measured"].keys() == {"geomean", "worst", "worst_task"}

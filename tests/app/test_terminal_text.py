@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from app.editing.diff import make_hunks
 from app.editing.document import open_bytes
 from app.editing.result import make_result
-from app.terminal_text import diff_lines, visible
+from app.terminal_text import diff_lines, visible, visible_lines
 
 ANY_TEXT = st.text(alphabet=st.characters(), max_size=40)
 """Surrogates and control characters among them."""
@@ -28,6 +28,10 @@ ANY_TEXT = st.text(alphabet=st.characters(), max_size=40)
 )
 def test_what_is_shown(text: str, shown: str) -> None:
     assert visible(text) == shown
+
+
+def test_line_feeds_stay_where_lines_are_meant() -> None:
+    assert visible_lines("one\n\x1b[31mtwo\r\n") == "one\n\\x1b[31mtwo\\r\n"
 
 
 @settings(derandomize=True, deadline=None)
