@@ -47,6 +47,7 @@ def test_every_way_answers_alike_and_the_engine_is_left_as_it_was(target: Path) 
         assert task.ways[BOTH].draft is not None
     fields = json.loads(json.dumps([task.fields() for task in figures]))
     assert fields[0]["first_difference"] is None
+    assert fields[0]["ways"][PLAIN]["tokens_per_pass"] == figures[0].ways[PLAIN].per_pass.fields()
     position = fields[0]["ways"][MODEL]["draft_model"]["by_position"][0]
     assert position["verified"] == position["accepted"] > 0
     assert "same ids in every run" in table(figures) and "both over text drafts" in table(figures)
