@@ -136,8 +136,9 @@ def edit(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
         raise UsageError("stdout carries one kind of data: give --stdout or --json.")
     reporter = JsonReporter(streams.stdout) if options.json else _talk(options, streams)
     try:
-        options, client = connect(options)
-        _edit_file(options, client, streams, reporter)
+        with ends_as_interrupts():
+            options, client = connect(options)
+            _edit_file(options, client, streams, reporter)
     except AppError as error:
         return _failed(error, reporter)
     except KeyboardInterrupt:

@@ -1,7 +1,8 @@
 """Ctrl-C and its like: held back while a file is being replaced, and one way out for all of them elsewhere.
 
 Knows nothing of what is being done meanwhile. Invariant: a signal that arrives inside can be asked for by `pending` and
-is delivered again at the end; ctrl-C alone is spent, since the work it would have stopped is done or taken back.
+is delivered again at the end; ctrl-C, and what is answered as ctrl-C, is spent, since the work it would have stopped is
+done or taken back.
 """
 
 import signal
@@ -17,7 +18,7 @@ class Held:
     """Signals that have arrived since."""
 
     def __init__(self) -> None:
-        self.arrived: list[int] = []
+        self.arrived: list[signal.Signals] = []
 
     def pending(self) -> bool:
         """True when someone has asked the program to stop."""
@@ -25,7 +26,7 @@ class Held:
 
     def note(self, number: int, frame: FrameType | None) -> None:
         """The handler: only takes down what came."""
-        self.arrived.append(number)
+        self.arrived.append(signal.Signals(number))
 
 
 @contextmanager
@@ -33,7 +34,8 @@ def interrupts_held() -> Iterator[Held]:
     """Inside, SIGINT, SIGTERM and SIGHUP are noted instead of acted upon.
 
     Python acts on signals in the main thread only, so elsewhere nothing needs to be held. Signals that are ignored stay
-    ignored. At the end the old handlers are back; a SIGTERM or SIGHUP is raised again.
+    ignored. At the end the old handlers are back; a SIGTERM or SIGHUP is raised again, unless `ends_as_interrupts` made
+    it a ctrl-C.
     """
     held = Held()
     if threading.current_thread() is not threading.main_thread():
@@ -51,7 +53,7 @@ def interrupts_held() -> Iterator[Held]:
         for number, handler in replaced.items():
             signal.signal(number, handler)
         for arrived in held.arrived:
-            if arrived != signal.SIGINT:
+            if arrived != signal.SIGINT and replaced[arrived] is not _as_ctrl_c:
                 signal.raise_signal(arrived)
 
 
@@ -59,14 +61,26 @@ def interrupts_held() -> Iterator[Held]:
 def ends_as_interrupts() -> Iterator[None]:
     """Inside, SIGTERM and SIGHUP are answered as ctrl-C is, so that what must happen at the end does.
 
-    Python acts on signals in the main thread only, so elsewhere this does nothing.
+    Python acts on signals in the main thread only, so elsewhere this does nothing. Ignored signals stay ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {}
     try:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            handler = signal.getsignal(number)
+            if handler is not None and handler != signal.SIG_IGN:  # nohup
+                before[number] = handler
+                signal.signal(number, _as_ctrl_c)
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
+    """What ctrl-C does at this moment: asyncio, for one, has an answer of its own to it."""
+    handler = signal.getsignal(signal.SIGINT)
+    # A script's background job ignores ctrl-C, but is to end when it is told to.
+    (handler if callable(handler) else signal.default_int_handler)(number, frame)

@@ -36,8 +36,9 @@ def test_ctrl_c_at_the_question_is_seen_at_once_and_writes_nothing(
 
 @pytest.mark.parametrize("json", [False, True])
 @pytest.mark.parametrize("apply", [False, True])
-def test_ctrl_c_while_decoding(file: Path, json: bool, apply: bool) -> None:
-    client = ScriptedClient(fenced(CHANGED), at_token={9: lambda: signal.raise_signal(signal.SIGINT)})
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_and_its_like_while_decoding(file: Path, json: bool, apply: bool, number: signal.Signals) -> None:
+    client = ScriptedClient(fenced(CHANGED), at_token={9: lambda: signal.raise_signal(number)})
     outcome = run_edit(client, file, json=json, apply=apply)
     assert outcome.code == ExitCode.INTERRUPTED
     assert client.closed
