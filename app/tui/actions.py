@@ -9,9 +9,14 @@ from dataclasses import dataclass
 from enum import Enum
 
 from textual.binding import Binding
-from textual.keys import key_to_character
+from textual.keys import REPLACED_KEYS, Keys, key_to_character
 
 from app.errors import SettingsError
+from app.paths import shown
+
+_HELD = frozenset(("ctrl", "alt", "shift", "super", "hyper", "meta"))
+_NAMED = frozenset(key.value for key in Keys if "+" not in key.value and "<" not in key.value)
+"""Keys whose names are not those of characters."""
 
 
 class Place(Enum):
@@ -174,7 +179,8 @@ def _never_typed(key: str) -> bool:
 def keymap(remapped: Mapping[str, str]) -> dict[str, str]:
     """The user's keys (action id -> keys separated by commas or spaces) as Textual wants them, checked.
 
-    Raises SettingsError for an action that is not there, a value without a key, or two actions with one key.
+    Raises SettingsError for an action that is not there, a value without a key, a key that no keyboard has, or two
+    actions with one key.
     """
     known = {action.id: action for action in ACTIONS}
     chosen: dict[str, tuple[str, ...]] = {action.id: action.keys for action in ACTIONS}
@@ -184,6 +190,11 @@ def keymap(remapped: Mapping[str, str]) -> dict[str, str]:
         keys = tuple(value.replace(",", " ").split())
         if not keys:
             raise SettingsError(f"keys.{name}: name at least one key, such as `ctrl+r`.")
+        wrong = [key for key in keys if not _is_key(key)]
+        if wrong:
+            raise SettingsError(
+                f"keys.{name}: {shown(wrong[0])} is no key; keys are named as in `ctrl+r f9 question_mark`."
+            )
         chosen[name] = keys
     for name in remapped:
         for other, action in known.items():
@@ -195,6 +206,13 @@ def keymap(remapped: Mapping[str, str]) -> dict[str, str]:
                     f"keys.{name}: {min(both)} is the key of {other} already; give one of them another."
                 )
     return {name: ",".join(chosen[name]) for name in remapped}
+
+
+def _is_key(name: str) -> bool:
+    """True for what a terminal can send, by Textual's name for it."""
+    *held, key = [name] if len(name) == 1 else name.split("+")
+    character = key if len(key) == 1 else key_to_character(REPLACED_KEYS.get(key, key))
+    return _HELD.issuperset(held) and (key in _NAMED or (character is not None and character.isprintable()))
 
 
 def _meet(one: Place, other: Place) -> bool:

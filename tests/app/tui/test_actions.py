@@ -60,12 +60,30 @@ def test_classes_have_the_bindings_of_their_place(place: Place) -> None:
         ({"quit": "s"}, "is the key of select_symbol already"),
         ({"retry": "f11", "reload": "f11"}, "is the key of reload already"),
         ({"retry": "?"}, "is the key of help already"),
+        ({"quit": "ctrl+x nosuchkey"}, "keys.quit: nosuchkey is no key"),
+        ({"quit": "hypper+q"}, "keys.quit: hypper+q is no key"),
+        ({"quit": "ctrl+"}, "keys.quit: ctrl+ is no key"),
+        ({"quit": "\x1b[31m"}, "keys.quit: \\x1b[31m is no key"),
+        ({"quit": "<any>"}, "keys.quit: <any> is no key"),
     ],
 )
 def test_wrong_keys_are_said(keys: dict[str, str], sentence: str) -> None:
     with pytest.raises(SettingsError) as error:
         keymap(keys)
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["f12", "ctrl+x", "ctrl+shift+up", "alt+enter", "shift+tab", "+", "plus", "ctrl+plus", "ö", "tilde", "hyper+q"],
+)
+def test_any_key_of_a_keyboard_is_taken(key: str) -> None:
+    assert keymap({"retry": key}) == {"retry": key}
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
+def test_default_keys_are_keys(action: Action) -> None:
+    assert keymap({action.id: " ".join(action.keys)})
 
 
 def test_two_actions_may_swap_their_keys_and_share_keys_of_places_apart() -> None:
