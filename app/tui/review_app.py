@@ -50,11 +50,16 @@ class ReviewApp(Shell):
         self.push_screen(HelpScreen(help_sections(Place.DIFF, self.keys)))
 
     async def action_quit(self) -> None:
-        """Leave; ask first where decisions would have to be made again, and take a second ctrl+q for the answer."""
-        if not self.review_screen.decided or isinstance(self.screen, Question):
+        """Leave; ask first where something would have to be done again, and take a second ctrl+q for the answer."""
+        from app.tui.screens.hunk_editor import NOT_TAKEN, HunkEditor  # 25 ms that the first picture need not wait for
+
+        if isinstance(self.screen, HunkEditor) and self.screen.is_changed:
+            sentence = f"{NOT_TAKEN} Quit without it?"
+        elif self.review_screen.decided and not isinstance(self.screen, Question):
+            sentence = f"{self.review_screen.what_is_lost()} Quit, and leave everything undecided?"
+        else:
             self.exit()
             return
-        sentence = f"{self.review_screen.what_is_lost()} Quit, and leave everything undecided?"
         self.push_screen(Question(sentence, "Quit", "Stay"), self._leave)
 
     def _leave(self, agreed: bool | None) -> None:

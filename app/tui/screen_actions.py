@@ -21,6 +21,7 @@ from app.editing.review import Decision
 from app.editing.session_store import LeftSession, SessionKeeper, left_sessions
 from app.errors import AppError, UsageError
 from app.paths import shown
+from app.recall import remember_instruction
 from app.settings import load_settings
 from app.tui.actions import Action, Place, keymap
 from app.tui.look import choose_look
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from app.tui.screens.model_picker import UseModel
     from app.tui.screens.quit_dialog import Leaving
     from app.tui.screens.resume_offer import Resuming
-    from app.tui.screens.review import ReviewScreen
     from app.tui.screens.turns import TurnChoice
     from app.tui.screens.workspace import WorkspaceScreen
     from app.tui.watch_worker import WatchWorker
@@ -293,21 +293,27 @@ class ScreenActions(Shell):
         from app.tui.screens.question import Question
         from app.tui.screens.quit_dialog import Leaving, QuitDialog
 
-        reviewed = self._decided_review()
+        lost = self._what_is_lost()
         if isinstance(self.screen, QuitDialog):
             self.screen.action_choose(Leaving.KEEP.value)
-        elif reviewed is None or isinstance(self.screen, Question):
+        elif not lost or (isinstance(self.screen, Question) and self.screen.sentence == lost):
             await self._leave_workspace(True)
         else:
-            sentence = f"{reviewed.what_is_lost()} Quit, and leave the proposals undecided?"
-            self.push_screen(Question(sentence, "Quit", "Stay"), self._leave_workspace)
+            self.push_screen(Question(lost, "Quit", "Stay"), self._leave_workspace)
 
-    def _decided_review(self) -> "ReviewScreen | None":
-        """The review of proposals that is open, if decisions would have to be made again."""
+    def _what_is_lost(self) -> str:
+        """What leaving would lose because it is not finished, as a question; empty where that is nothing."""
+        from app.tui.screens.hunk_editor import NOT_TAKEN, HunkEditor
         from app.tui.screens.review import ReviewScreen
 
-        open_now = (screen for screen in self.screen_stack if isinstance(screen, ReviewScreen))
-        return next((screen for screen in open_now if screen.decided), None)
+        for screen in reversed(self.screen_stack):
+            if isinstance(screen, HunkEditor) and screen.is_changed:
+                return f"{NOT_TAKEN} Quit without it?"
+            if isinstance(screen, ReviewScreen) and screen.decided:
+                return f"{screen.what_is_lost()} Quit, and leave the proposals undecided?"
+        if self.workspace.is_partly_written:
+            return "The reply is not whole yet, and the hunks it has so far cannot be kept. Quit without them?"
+        return ""
 
     async def _leave_workspace(self, agreed: bool | None) -> None:
         from app.tui.screens.quit_dialog import Leaving, QuitDialog
@@ -315,10 +321,11 @@ class ScreenActions(Shell):
         turns = self.workspace.turns
         if not agreed:
             return
-        if turns is None or not turns.waiting:
+        # What there is of a reply that is still written cannot be kept.
+        left = [] if turns is None else [item.decision for turn in turns.waiting if turn.proposal for item in turn.left]
+        if not left:
             await self._leave(Leaving.KEEP)
         else:
-            left = [item.decision for turn in turns.waiting for item in turn.left]
             dialog = QuitDialog(left.count(Decision.UNDECIDED), left.count(Decision.ACCEPTED))
             self.push_screen(dialog, self._leave)
 
@@ -327,10 +334,13 @@ class ScreenActions(Shell):
 
         if leaving is Leaving.DISCARD:
             self.workspace.discard()
+        if leaving is Leaving.KEEP and not self.workspace.keep():
+            return  # it has said why; whoever cannot keep it may export it, or throw it away
         if leaving in (Leaving.KEEP, Leaving.DISCARD):
             self.models.stop()
             await self.watches.close()
             await self.workspace.worker.close()
+            remember_instruction(self.workspace.query_one(InstructionBox).text)  # it may not have been run yet
             self.exit()
 
     # --- what was left at the last end --------------------------------------------------------------------------------

@@ -184,8 +184,8 @@ class FileScreen(Screen[None]):
         if self._is_unkept:
             self.keep()
 
-    def keep(self) -> None:
-        """Keep what is left of any turn on disk, or nothing when all is decided.
+    def keep(self) -> bool:
+        """Keep what is left of any turn on disk, or nothing when all is decided. False, and a sentence: it is not kept.
 
         What was kept before stays while a reply comes: there is no going on with a part of one.
         """
@@ -200,6 +200,8 @@ class FileScreen(Screen[None]):
                 self._keeper.save(saved_session(self.turns))
         except AppError as error:
             self.tell(str(error), "error")
+            return self.turns is None or not self.turns.waiting
+        return True
 
     def discard(self) -> None:
         """Forget what is undecided: the user does not want it at the next start."""

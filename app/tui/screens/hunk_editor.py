@@ -17,6 +17,8 @@ from textual.widgets import Static
 from app.terminal_text import visible
 from app.tui.widgets.text_field import TextField
 
+NOT_TAKEN = "What was changed in this hunk is not taken yet; ctrl+s takes it."
+
 
 def can_edit_in_place(lines: Sequence[str]) -> bool:
     """True when a text widget keeps every character and every line."""
@@ -48,9 +50,16 @@ class HunkEditor(ModalScreen[list[str] | None]):
         area.cursor_blink = self.app.animation_level != "none"
         area.focus()
 
-    def action_save(self) -> None:
+    @property
+    def is_changed(self) -> bool:
+        """Leaving it would lose something."""
+        return self._edited() != self._lines
+
+    def _edited(self) -> list[str]:
         document = self.query_one(TextField).document
         lines = [document.get_line(number) for number in range(document.line_count)]
         # One empty line is what a widget without any text has.
-        edited = [] if lines == [""] and self._lines != [""] else lines
-        self.dismiss(None if edited == self._lines else edited)
+        return [] if lines == [""] and self._lines != [""] else lines
+
+    def action_save(self) -> None:
+        self.dismiss(self._edited() if self.is_changed else None)

@@ -103,6 +103,8 @@ def outcome(turn: Turn, unfit: int = 0) -> str:
         return f"{based}: {turn.failure}"
     if turn.review is None:
         return f"{based}: running"
+    if turn.applied and not turn.left:
+        return f"{based}: applied"  # its review has no hunks any more: they are lines of the file
     count = len(turn.review.hunks)
     accepted = len(turn.review.accepted)
     stale = f", {unfit} stale" if unfit else ""

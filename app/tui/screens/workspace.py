@@ -242,6 +242,14 @@ class WorkspaceScreen(FileScreen):
                 self.query_one(DiffView).stop(sentence)
             self._ended()
 
+    @property
+    def is_partly_written(self) -> bool:
+        """A reply is being written that has hunks already; what there is of it leaves with the program."""
+        turn = None if self.turns is None else self.turns.current
+        if not self.at_work or turn is None or turn.proposal is not None:
+            return False
+        return turn.review is not None and bool(turn.review.items)
+
     def _ended(self) -> None:
         self.at_work = False
         source = self.query_one(SourceView)

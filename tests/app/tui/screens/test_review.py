@@ -92,6 +92,16 @@ def test_decisions_are_not_lost_by_one_key(folder: Path, answer: str) -> None:
     review(from_patch("p.diff"), steps)
 
 
+def test_what_was_changed_in_a_hunk_is_not_lost_by_one_key(folder: Path) -> None:
+    async def steps(app: ReviewApp, press: Press) -> None:
+        await press("e", "x", "ctrl+q")
+        assert "not taken yet" in " ".join(screen_text(app).split())
+        await press("escape", "ctrl+s")
+        assert app.review_screen.decided == 1
+
+    review(from_patch("p.diff"), steps)
+
+
 def test_nothing_decided_is_left_at_once(folder: Path) -> None:
     async def steps(app: ReviewApp, press: Press) -> None:
         await press("ctrl+q")
