@@ -69,7 +69,7 @@ def _object(raw: bytes) -> dict[str, Any]:
     """A line as a JSON object; empty where it is none."""
     try:
         line = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return line if isinstance(line, dict) else {}
 

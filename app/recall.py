@@ -38,7 +38,7 @@ def recall_file() -> Path:
 
 def load_recall() -> Recall:
     """What is remembered; nothing where the file is missing or damaged."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, RecursionError):
         table = json.loads(recall_file().read_bytes())
         if isinstance(table, dict):
             instructions, files = _texts(table.get("instructions")), _texts(table.get("files"))

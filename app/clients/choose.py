@@ -102,7 +102,7 @@ def _identity(path: Path) -> EngineIdentity | None:
             connection.request("GET", "/health", headers={"connection": "close"})
             health = json.loads(connection.getresponse().read(1 << 20))
         return identity_from_json(health["engine"]) if health["engine"] else None
-    except (HTTPException, ValueError, KeyError, TypeError):
+    except (HTTPException, ValueError, KeyError, TypeError, RecursionError):
         return None  # another program
 
 

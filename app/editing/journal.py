@@ -290,7 +290,7 @@ class Journal:
                 return dataclasses.replace(
                     entry, kind=Kind(entry.kind), device=identity["device"], inode=identity["inode"]
                 )
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             # Shown by `history` as damaged; one bad entry must not take the others away.
             return Entry(match["id"], State.DAMAGED, order, temporary=match.group(), created=self._clock())
 

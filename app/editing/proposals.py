@@ -217,7 +217,7 @@ class ProposalStore:
             with path.open("rb") as file:
                 fields = json.loads(file.readline())
             return StoredProposal(**{**fields, "warnings": tuple(fields["warnings"])})
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
 
     def _versions(self, stored: StoredProposal) -> tuple[Any, bytes, bytes]:
@@ -230,7 +230,7 @@ class ProposalStore:
             raise ProposalError(_damaged(stored))
         try:
             return json.loads(line), base, new
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ProposalError(_damaged(stored)) from error
 
     def _sweep(self, now: float) -> None:

@@ -225,5 +225,5 @@ def _read(data: bytes) -> SavedSession:
             raise _DamagedError(f"it was written by another version, {version}")
         turns = tuple(SavedTurn(**{**turn, **{name: _data(turn[name]) for name in _BYTES}}) for turn in body["turns"])
         return SavedSession(**{**body, "source": _data(body["source"]), "turns": turns})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _DamagedError("it is not a session") from error

@@ -94,7 +94,7 @@ def _alive(lock: Path) -> RunningWatch | None:
         status = fields["status"]
         status["queued"] = tuple(status["queued"])
         return RunningWatch(fields["pid"], tuple(fields["roots"]), fields["started"], Status(**status))
-    except (OSError, ValueError, KeyError, TypeError):  # it has only just begun
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # it has only just begun, or it is damaged
         return None
 
 

@@ -52,7 +52,12 @@ def test_every_text_comes_back(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"[]", b"\xff", b'{"instructions": 3, "files": [1, null, ""]}', b'{"instructions": [["x"]]}']
+    "data",
+    [
+        *(b"", b"{", b"[]", b"\xff", b"[" * 200_000),
+        b'{"instructions": 3, "files": [1, null, ""]}',
+        b'{"instructions": [["x"]]}',
+    ],
 )
 def test_a_damaged_file_means_nothing_and_heals(data: bytes) -> None:
     write_private(recall_file(), data)

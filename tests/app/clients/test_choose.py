@@ -169,7 +169,8 @@ def test_a_server_of_another_backend_needs_no_contract_of_ours_but_the_same_fold
 
 
 @pytest.mark.parametrize(
-    "answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n[]", b"HTTP/1.1 200 OK\r\n\r\n{"]
+    "answer",
+    [b"", b"nonsense\r\n\r\n", *(b"HTTP/1.1 200 OK\r\n\r\n" + body for body in (b"[]", b"{", b"[" * 200_000))],
 )
 def test_another_program_on_the_socket_is_passed_over(answer: bytes) -> None:
     with serving(answer):

@@ -136,6 +136,7 @@ def test_an_apply_does_not_read_what_other_applies_left(
         lambda data: data[:-5],
         lambda data: b"",
         lambda data: b"[1]\n" + data,
+        lambda data: b"[" * 200_000 + b"\n" + data,
         lambda data: data.replace(b'"kind": "edit"', b'"kind": "what"'),
         lambda data: data.replace(b'"note"', b'"nope"'),
     ],

@@ -123,7 +123,7 @@ def test_old_ones_and_too_many_go(path: Path, tmp_path: Path, monkeypatch: pytes
     assert KEPT_BYTES > len(OLD) and store.expire() == 1
 
 
-@pytest.mark.parametrize("damage", [b"", b"{}\n", b"not json\n", b'{"id": 1}\n'])
+@pytest.mark.parametrize("damage", [b"", b"{}\n", b"not json\n", b'{"id": 1}\n', b"[" * 200_000])
 def test_a_damaged_header_is_left_out(store: ProposalStore, path: Path, damage: bytes) -> None:
     file = store.folder / f"{put(store, path).id}.proposal"
     file.write_bytes(damage)
@@ -142,6 +142,10 @@ def test_damaged_versions_are_refused(store: ProposalStore, path: Path) -> None:
         file.write_bytes(data[:at] + b"\0" + data[at + 1 :])
         with pytest.raises(ProposalError, match="damaged"):
             store.load(stored)
+    header, _, rest = data.split(b"\n", 2)
+    file.write_bytes(b"\n".join([header, b"[" * 200_000, rest]))
+    with pytest.raises(ProposalError, match="damaged"):
+        store.load(stored)
     file.unlink()
     with pytest.raises(ProposalError):
         store.load(stored)
