@@ -88,6 +88,8 @@ def _unescaped(sign: bytes) -> int:
 
 def _inside(root: Path, name: str) -> Path:
     """The file of that name under `root`, links followed. Raises UsageError where it would lie outside."""
+    if not name:
+        raise UsageError("The patch names a file without a name; nothing was read.")
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
         raise UsageError(f"The patch names {shown(name)}, which may lie outside of this folder; nothing was read.")
@@ -117,6 +119,8 @@ def _patched(file: PatchedFile, name: str, place: Path) -> PatchedText:
         return refused(f"{said} is {document.codec.label}, in which a patch has no lines of its own.")
     hunks: list[Hunk] = []
     conflicts: list[str] = []
+    if any(line.startswith("new mode ") for line in file.patch_info or ()):
+        conflicts.append(f"{said} would get another mode; only changes of lines can be reviewed.")
     for count, (start, before, after) in enumerate(_hunks(file), 1):
         hunk = _fitted(document, start, before, after, hunks[-1].old_end if hunks else 0)
         if isinstance(hunk, str):

@@ -17,7 +17,7 @@ from app.editing.journal import Journal
 from app.editing.patch_read import read_patch
 from app.editing.proposals import ProposalStore, Standing, StoredProposal
 from app.editing.review import Review
-from app.errors import AppError, ConflictError, FileMissingError, FileTooLongError, FileUnreadableError
+from app.errors import AppError, ConflictError, FileMissingError, FileTooLongError, FileUnreadableError, NotAFileError
 from app.paths import shown
 
 MOST_PATCH_BYTES = 64 << 20
@@ -47,13 +47,15 @@ class UnderReview:
 def from_patch(path: str, root: Path | None = None) -> tuple[UnderReview, ...]:
     """The files that a patch file changes, looked up in the current folder (or `root`).
 
-    Raises FileMissingError, FileUnreadableError, FileTooLongError, and UsageError as `read_patch` does.
+    Raises FileMissingError, NotAFileError, FileUnreadableError, FileTooLongError, and UsageError as `read_patch` does.
     """
     try:
         with open(path, "rb") as stream:
             return from_patch_stream(stream, os.path.basename(path), root)
     except FileNotFoundError as error:
         raise FileMissingError(f"{shown(path)} does not exist.") from error
+    except IsADirectoryError as error:
+        raise NotAFileError(f"{shown(path)} is a folder; name a patch in it.") from error
     except OSError as error:
         raise FileUnreadableError(f"{shown(path)} cannot be read: {error.strerror}.") from error
 

@@ -155,6 +155,11 @@ def test_what_cannot_be_reviewed_is_said(run: Run, folder: Path, arguments: tupl
     assert texts(folder) == (SOURCE, SOURCE)
 
 
+def test_a_folder_in_place_of_a_patch_is_said_to_be_one(run: Run, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    assert run("review", "./sub", "--plain").err == "redraft: ./sub is a folder; name a patch in it.\n"
+
+
 def test_a_patch_that_reaches_outside_is_refused_as_a_whole(run: Run, folder: Path) -> None:
     (folder / "bad.diff").write_text(PATCH + "--- ../x\n+++ ../x\n@@ -1 +1 @@\n-a\n+b\n")
     done = run("review", "bad.diff", "--plain", stdin="a\na\na\ny\n")

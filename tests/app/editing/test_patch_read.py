@@ -93,6 +93,19 @@ def test_one_hunk_may_fit_where_another_does_not(root: Path) -> None:
     assert file.conflicts == ("Hunk 2 of f.txt does not fit: line 11 and those around it are not what it expects.",)
 
 
+def test_a_mode_that_would_change_is_said_beside_the_lines(root: Path) -> None:
+    modes = b"diff --git a/f.txt b/f.txt\nold mode 100644\nnew mode 100755\n"
+    file = only(modes + patch("line 2\n", "two\n", start=3), root)
+    assert [hunk.changes[0].first for hunk in file.hunks] == [2]
+    assert file.conflicts == ("f.txt would get another mode; only changes of lines can be reviewed.",)
+    assert only(modes, root).hunks == ()
+
+
+def test_a_file_without_a_name_is_said(root: Path) -> None:
+    with pytest.raises(UsageError, match="without a name"):
+        read_patch(patch("line 0\n", "x\n", name=""), root)
+
+
 @pytest.mark.parametrize("name", ["../f.txt", "/etc/passwd", "sub/../../f.txt", "link/f.txt"])
 def test_no_path_leads_outside(root: Path, name: str) -> None:
     (root.parent / "f.txt").write_text(SOURCE)
