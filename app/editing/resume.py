@@ -67,7 +67,7 @@ def resumed_turns(saved: SavedSession) -> Turns:
             if not 0 <= turn.based_on < number:
                 raise ValueError(f"turn {number} is based on turn {turn.based_on}")
             turns.append(_resumed_turn(document, number, turn))
-        return _with_open_turn(Turns(document, tuple(turns), reviewed=len(turns)).switch_base(saved.base))
+        return Turns(document, tuple(turns), reviewed=len(turns)).switch_base(saved.base).taken_up()
     except (KeyError, TypeError) as error:
         raise StateError(f"The session on {shown(saved.name)} cannot be opened again: a part is missing.") from error
     except (ValueError, IndexError, AppError) as error:
@@ -93,15 +93,6 @@ def standing(saved: SavedSession) -> tuple[Standing, str]:
     if lost:
         return Standing.STALE, f"The file was changed since; {unfit_words(lost)}."
     return Standing.CHANGED, "The file was changed since; every change of this session still fits."
-
-
-def _with_open_turn(turns: Turns) -> Turns:
-    """The newest turn of which something can be decided over that file is the current one."""
-    for turn in reversed(turns.waiting):
-        opened, _ = turns.review_of(turn.number)
-        if opened is not turns:
-            return opened
-    return turns.moved_to(turns.document)[0] if turns.waiting else turns
 
 
 def _as_it_was(saved: SavedSession) -> Document:

@@ -160,10 +160,10 @@ class Turns:
     def unapplied(self, now: "Turns") -> "Turns":
         """These turns, whose apply was taken back, with what was asked and decided of others until `now`."""
         written = self._written()
-        proposals = [self.turns[number - 1].proposal for number in written]
+        back = [item.hunk.changes for number in written for item in self.turns[number - 1].left]
         turns = [turn if turn.number in written else now.turns[turn.number - 1] for turn in self.turns]
         for turn in now.turns[len(turns) :]:
-            if turn.proposal is None or all(turn.proposal is not one for one in proposals):  # else: parts of those
+            if not turn.left or any(item.hunk.changes not in back for item in turn.left):  # else it came apart from one
                 turns.append(replace(turn, number=len(turns) + 1, based_on=0))
         return replace(self, turns=tuple(turns))
 
@@ -192,9 +192,19 @@ class Turns:
         moved, lost = turns._carried()
         return (moved if moved._current().left else self), lost
 
+    def taken_up(self) -> "Turns":
+        """Let the newest turn be decided of which something that fits is left; where there is none, the newest."""
+        for turn in reversed(self.waiting):
+            turns, _ = self.review_of(turn.number)
+            if turns is not self:
+                return turns
+        newest = replace(self, reviewed=len(self.turns))
+        return newest if not self.turns or newest._stands(newest.reviewed) else newest._carried()[0]
+
     def unfit(self, number: int) -> int:
         """How many hunks that are left of turn `number` do not fit the file as it is."""
-        return 0 if self._stands(number) else replace(self, reviewed=number)._carried()[1]
+        turns = replace(self, reviewed=number)
+        return turns._carried()[1] if turns._current().left and not self._stands(number) else 0
 
     def _stands(self, number: int) -> bool:
         """True while turn `number` is about the file as it is and what earlier turns make of it."""

@@ -142,8 +142,9 @@ def stepped(now: Sitting, step: str, a: int, b: int, which: int) -> Sitting:
         case "take back" if applied:
             then = applied[-1]
             back = then.unapplied(turns).reread(then.document)
-            written = {number: then.turns[number - 1] for number in then._written()}
-            owed |= {word for one in written.values() for word in added(hunks_of(one.left))}
+            for written in (then.turns[number - 1] for number in then._written()):
+                assert written.review is not None  # as it was: what was decided of it since is taken back as well
+                owed = owed - added(written.review.hunks) | added(hunks_of(written.left))
             return Sitting(back, owed, applied[:-1])
         case "theirs":
             lines = list(turns.document.lines)
