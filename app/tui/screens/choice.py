@@ -14,11 +14,11 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
 
 from app.terminal_text import visible
+from app.tui.screens.dialog import Dialog
 
 Value = TypeVar("Value")
 
@@ -33,7 +33,7 @@ class Choice(Generic[Value]):
     """Said behind the label, in a quieter colour."""
 
 
-class ChoiceScreen(ModalScreen[Value | None]):
+class ChoiceScreen(Dialog[Value | None]):
     """A line to type in over a list; enter takes the marked row, escape none."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -11,10 +11,10 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from app.terminal_text import visible
+from app.tui.screens.dialog import Dialog
 from app.tui.widgets.text_field import TextField
 
 NOT_TAKEN = "What was changed in this hunk is not taken yet; ctrl+s takes it."
@@ -25,7 +25,7 @@ def can_edit_in_place(lines: Sequence[str]) -> bool:
     return all(line.replace("\t", "").isprintable() and len((line + "x").splitlines()) == 1 for line in lines)
 
 
-class HunkEditor(ModalScreen[list[str] | None]):
+class HunkEditor(Dialog[list[str] | None]):
     """The lines as they were edited; None when nothing is to change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

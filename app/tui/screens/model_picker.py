@@ -12,7 +12,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import DataTable, Label, ProgressBar
 
 from app.model_jobs import PullProgress
@@ -20,6 +19,7 @@ from app.model_rows import ModelRow
 from app.terminal_text import visible
 from app.tui.messages import ModelJobDone, ModelsListed, PullMoved
 from app.tui.model_worker import ModelWorker
+from app.tui.screens.dialog import Dialog
 from app.tui.screens.question import Question
 from editor_engine.store.catalogue import CatalogueModel, find, gigabytes
 
@@ -33,7 +33,7 @@ class UseModel:
     model_id: str
 
 
-class ModelPicker(ModalScreen[UseModel | None]):
+class ModelPicker(Dialog[UseModel | None]):
     """The catalogue and what lies in the models folder, as a table."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

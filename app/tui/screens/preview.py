@@ -8,16 +8,16 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from app.editing.review import Review
 from app.editing.turns import derived
 from app.terminal_text import visible
+from app.tui.screens.dialog import Dialog
 from app.tui.widgets.source_view import SourceView
 
 
-class PreviewScreen(ModalScreen[None]):
+class PreviewScreen(Dialog[None]):
     """Escape or P closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,P,q", "dismiss(None)", "Close")]

@@ -9,13 +9,13 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from app.terminal_text import visible
+from app.tui.screens.dialog import Dialog
 
 
-class Question(ModalScreen[bool]):
+class Question(Dialog[bool]):
     """Yes or no; no is focused."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -44,7 +44,7 @@ class Question(ModalScreen[bool]):
         self.dismiss(answer)
 
 
-class Ask(ModalScreen[str | None]):
+class Ask(Dialog[str | None]):
     """One line of text; None when the user would rather not."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Never mind")]

@@ -9,10 +9,10 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from app.editing.turns import hunk_words
+from app.tui.screens.dialog import Dialog
 
 
 class Leaving(Enum):
@@ -24,7 +24,7 @@ class Leaving(Enum):
     STAY = "stay"
 
 
-class QuitDialog(ModalScreen[Leaving]):
+class QuitDialog(Dialog[Leaving]):
     """Keep, throw away, or stay."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

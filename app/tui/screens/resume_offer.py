@@ -14,13 +14,13 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Label, OptionList
 from textual.widgets.option_list import Option
 
 from app.editing.session_store import LeftSession
 from app.paths import shown
 from app.terminal_text import visible
+from app.tui.screens.dialog import Dialog
 
 
 class Resuming(Enum):
@@ -40,7 +40,7 @@ class Offer:
     """How its file is today."""
 
 
-class ResumeOffer(ModalScreen[tuple[Resuming, LeftSession] | None]):
+class ResumeOffer(Dialog[tuple[Resuming, LeftSession] | None]):
     """Answers with a session and what to do with it; None for later, also when something is typed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -13,7 +13,6 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import DataTable, Label
 
 from app.errors import AppError
@@ -22,12 +21,13 @@ from app.private_files import write_private
 from app.recipes import recipes_file
 from app.settings import explain_settings, settings_template
 from app.terminal_text import visible
+from app.tui.screens.dialog import Dialog
 from editor_engine.config import models_dir
 
 _WORDS = "e edits the file in $EDITOR, l locates (and copies) what is marked, escape closes"
 
 
-class SettingsScreen(ModalScreen[None]):
+class SettingsScreen(Dialog[None]):
     """A table of settings, and of places."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -13,12 +13,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Label, OptionList
 from textual.widgets.option_list import Option
 
 from app.editing.turns import Turn, Turns
 from app.terminal_text import visible
+from app.tui.screens.dialog import Dialog
 
 
 class Chosen(Enum):
@@ -45,7 +45,7 @@ class TurnChoice:
     what: Chosen
 
 
-class TurnsScreen(ModalScreen[TurnChoice | None]):
+class TurnsScreen(Dialog[TurnChoice | None]):
     """A list of turns, the file itself first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

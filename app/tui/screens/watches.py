@@ -14,7 +14,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Label, OptionList
 from textual.widgets.option_list import Option
 
@@ -24,6 +23,7 @@ from app.errors import AppError
 from app.paths import shown
 from app.terminal_text import visible
 from app.tui.messages import WatchesSeen, WatchSaid
+from app.tui.screens.dialog import Dialog
 from app.tui.screens.proposal_review import ProposalReview
 from app.tui.screens.question import Ask, Question
 from app.tui.watch_worker import OwnWatch, WatchWorker
@@ -36,7 +36,7 @@ _WORDS = "n starts a watch, s stops one, enter reviews a proposal, a all, d lets
 _QUEUE_SHOWN = 3
 
 
-class WatchesScreen(ModalScreen[None]):
+class WatchesScreen(Dialog[None]):
     """Watches above, proposals below."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -11,15 +11,15 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from app.editing.clipboard import Copied
 from app.errors import AppError
 from app.terminal_text import visible
+from app.tui.screens.dialog import Dialog
 
 
-class CrashDialog(ModalScreen[None]):
+class CrashDialog(Dialog[None]):
     """An internal error, said calmly."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "Close")]

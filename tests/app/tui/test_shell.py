@@ -69,3 +69,18 @@ def test_keys_typed_ahead_open_a_screen_answer_it_and_go_on_behind_it(file: Path
         assert session.workspace.query_one(InstructionBox).text == "go on"
 
     drive(client(), steps, file=file)
+
+
+@pytest.mark.parametrize("opening", ["f1", "f7", "f9", "ctrl+p", "slash", "P", "e"])
+def test_a_dialog_that_is_answered_twice_takes_no_other_screen_with_it(file: Path, opening: str) -> None:
+    async def steps(session: Session) -> None:
+        await session.ask("anything")
+        await session.press(opening)
+        dialog = session.app.screen
+        assert dialog is not session.workspace
+        dialog.dismiss(None)
+        dialog.dismiss(None)
+        await session.settle()
+        assert session.app.screen is session.workspace and session.app.is_running
+
+    drive(client(), steps, file=file)
