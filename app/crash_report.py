@@ -10,10 +10,10 @@ from app.paths import logs_dir, private_dir, shown
 
 
 def write_report(report: str) -> str:
-    """Write the text and say where it is, in one sentence."""
+    """Add the text to this process's report and say where that is, in one sentence: the first fault explains others."""
     try:
         path = private_dir(logs_dir()) / f"crash-{os.getpid()}.txt"
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as stream:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "w", encoding="utf-8") as stream:
             stream.write(report)
     except (OSError, AppError) as error:
         return f"(The report could not be written: {error}.)"

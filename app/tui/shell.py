@@ -45,6 +45,7 @@ class Shell(App[None]):
         self._hint = ""
         self._sent: deque[tuple[_Typed, Screen[object]]] = deque(maxlen=_ON_THEIR_WAY)
         self._early: list[_Typed] = []
+        self._has_failed = False
 
     # --- what is typed ------------------------------------------------------------------------------------------------
 
@@ -107,6 +108,10 @@ class Shell(App[None]):
     def _fatal_error(self) -> None:
         """A handler or a widget broke, and with it Textual's loop: end with a sentence and a report, no traceback."""
         report = traceback.format_exc()
+        if self._has_failed:
+            write_report(report)  # what the first fault broke is in the report, and no second sentence
+            return
+        self._has_failed = True
         said = f"Redraft ended on an internal error, {traceback.format_exc(0).splitlines()[-1]}."
         self.panic(Text(visible(f"{said} {self.KEPT} {write_report(report)}")))
 
