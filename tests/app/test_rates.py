@@ -35,14 +35,24 @@ def test_remembered_for_the_same_model_device_and_threads(path: Path) -> None:
     assert last_rates(replace(ENGINE, device="cuda")) is None
 
 
-def test_the_newest_wins_and_others_stay(path: Path) -> None:
+def test_the_newest_weighs_by_its_tokens_and_others_stay(path: Path) -> None:
     other = replace(ENGINE, threads=8)
     remember_rates(other, STATS)
     remember_rates(ENGINE, STATS)
-    remember_rates(ENGINE, replace(STATS, decode_tok_s=50.0))
-    assert last_rates(ENGINE) == Rates(200.0, 50.0)
+    remember_rates(ENGINE, replace(STATS, decode_tok_s=50.0, output_tokens=600, prefill_tok_s=100.0))
+    found = last_rates(ENGINE)
+    assert found is not None
+    assert found.decode_tok_s == pytest.approx(800 / (200 / 25 + 600 / 50))
+    assert found.prefill_tok_s == pytest.approx(300 / (200 / 200 + 100 / 100))
     assert last_rates(other) == Rates(200.0, 25.0)
     assert [entry.name for entry in path.parent.iterdir()] == ["rates.json"]
+
+
+def test_a_reply_of_a_line_hardly_moves_what_is_expected_of_a_file(path: Path) -> None:
+    remember_rates(ENGINE, replace(STATS, output_tokens=1000, decode_tok_s=100.0))
+    remember_rates(ENGINE, replace(STATS, output_tokens=12, decode_tok_s=8.0, prompt_tokens=90, cached_tokens=90))
+    found = last_rates(ENGINE)
+    assert found is not None and found.decode_tok_s > 50.0 and found.prefill_tok_s == pytest.approx(200.0)
 
 
 @pytest.mark.parametrize("stats", [replace(STATS, prefill_tok_s=None), replace(STATS, decode_tok_s=None)])
