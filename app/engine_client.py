@@ -10,9 +10,6 @@ from typing import Protocol
 from editor_engine.events import EngineEvent
 from editor_engine.requests import CancelFlag, CompletionRequest
 
-ENGINE_THREAD = "engine in this process"
-"""The name of a thread that an engine is loaded and runs on begins so."""
-
 
 @dataclass(frozen=True)
 class Capabilities:

@@ -26,7 +26,7 @@ def main() -> int:
 def _leave_load(code: int) -> None:
     """End the process here if an engine is still loading, which nobody wants any more: what it writes (packed weights)
     gets its name when it is whole."""
-    from app.engine_client import ENGINE_THREAD
+    from editor_engine.config import ENGINE_THREAD
 
     if any(thread.name.startswith(ENGINE_THREAD) for thread in threading.enumerate()):
         try:

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import platformdirs
 
+ENGINE_THREAD = "engine in this process"
+"""The name of a thread that an engine is loaded and runs on begins so."""
+
 
 def data_dir() -> Path:
     """Folder of the weights' parent: data/redraft."""

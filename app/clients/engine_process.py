@@ -5,8 +5,8 @@
           {"id": 3, "done": true} | {"id": 3, "error": {...}} | {"note": "a sentence"}
 
 Orders are answered one after the other; a cancel is heeded at once, whatever runs. Knows nothing of who asks.
-Invariant: when stdin ends, because the parent closed it or died, this process ends within `LEAVE_S`; and nothing but
-answers reaches its stdout, no source text its log.
+Invariant: when stdin ends, because the parent closed it or died, this process ends within `LEAVE_S`, and at once while
+it loads; nothing but answers reaches its stdout, no source text its log.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from app.clients.in_process import NO_MEMORY, load_engine
 from app.load_options import LoadOptions
-from editor_engine.errors import EngineError, OutOfMemoryError, ProtocolError
+from editor_engine.errors import CancelledError, EngineError, OutOfMemoryError, ProtocolError
 from editor_engine.requests import CancelFlag
 from editor_engine.wire import error_to_json, event_to_json, identity_of, identity_to_json, request_from_json
 
@@ -60,6 +60,7 @@ class EngineProcess:
         self._answers = answers
         self._orders: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self._flags: dict[int, CancelFlag] = {}
+        self._packing = self._leaving = False
 
     def run(self) -> None:
         """Answer until the orders end; whatever runs then is cancelled."""
@@ -85,9 +86,12 @@ class EngineProcess:
                     flag.set()
         except (ValueError, KeyError, TypeError, OSError) as error:
             log.error("an order cannot be read (%s); leaving", type(error).__name__)
+        self._leaving = True
         for flag in tuple(self._flags.values()):
             flag.set()
         self._orders.put(None)
+        if self._loaded is None and not self._packing:  # libraries take a load to its end, seconds or minutes
+            os._exit(0)
         time.sleep(LEAVE_S)  # this thread's last act: should the engine not come to an end, the process does
         os._exit(0)
 
@@ -136,7 +140,10 @@ class EngineProcess:
         return self._loaded
 
     def _packed(self, done: int, total: int) -> None:
-        """A note for every tenth of the work."""
+        """A note for every tenth of the work; when the parent has gone, the work is left and leaves nothing."""
+        self._packing = True
+        if self._leaving:
+            raise CancelledError("The parent has gone.")
         tenth = 10 * done // total
         if done and tenth != 10 * (done - 1) // total:
             self._say(note=f"Packing the weights, once for this model: {10 * tenth} %.")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from app.clients.identity import description_of
-from app.engine_client import ENGINE_THREAD, EngineDescription, TokenCounts
+from app.engine_client import EngineDescription, TokenCounts
 from app.errors import (
     AppError,
     EngineUnreachableError,
@@ -21,6 +21,7 @@ from app.errors import (
     UsageError,
 )
 from app.load_options import LoadOptions
+from editor_engine.config import ENGINE_THREAD
 from editor_engine.errors import (
     ContextOverflowError,
     EngineError,

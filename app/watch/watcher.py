@@ -28,6 +28,7 @@ from app.errors import (
 )
 from app.watch.breaker import Breaker
 from app.watch.delivery import Delivery
+from app.watch.engine_wait import EngineWait
 from app.watch.events import (
     Failed,
     Held,
@@ -85,6 +86,7 @@ class Watcher:
         self._unreadable: set[str] = set()
         self._job: asyncio.Task[None] | None = None
         self._cancel = CancelFlag()
+        self._engine = EngineWait(client)
         self._warm = WarmStart(client, options.limits)
         self._stopping = False
         self._failure: AppError | None = None
@@ -112,6 +114,7 @@ class Watcher:
     def stop(self) -> None:
         """End the watch: the running edit is cancelled, and what was proposed stays."""
         self._stopping = True
+        self._engine.stop()
         self._cancel_job()
         self._pace.wake()
 
@@ -146,8 +149,8 @@ class Watcher:
                     self._look_at(path, self._pace.now())
                     await asyncio.sleep(0)
         self._rescan_took = self._pace.now() - began
-        if not self._options.once:
-            await self._client.describe()  # a model that is missing is said now, not at the first save
+        if not self._options.once and not await self._engine.there():  # what is missing is said now, not at a save
+            return
         roots = self._roots
         self._listen(Ready(roots.paths, roots.folders, roots.files, roots.by_events, self._rescan_took))
         self._state = "idle"
@@ -164,7 +167,7 @@ class Watcher:
         self._roots.close()
         await self._warm.use("")
         if self._job is not None:
-            await asyncio.wait([self._job])
+            await self._engine.leave(self._job)
             self._job_ended()
         error = self._delivery.retry()
         self._failure = self._failure or error
@@ -313,7 +316,7 @@ class Watcher:
     def _job_ended(self) -> None:
         job, self._job = self._job, None
         self._queue.done(self._pace.now())
-        if job is not None:
+        if job is not None and not job.cancelled():
             job.result()  # what is not an AppError is a fault of ours and must be seen
 
     async def _edit(self, save: Save) -> None:
@@ -322,11 +325,9 @@ class Watcher:
             after = await self._edited(save)
         except UnchangedError:
             self._listen(Unchanged(save.path))
-        except InterruptedByUserError:
-            self._superseded(save)
         except FileBusyError as error:
             self._fail(save.path, error)
-        except ConflictError:
+        except (InterruptedByUserError, ConflictError):
             self._superseded(save)
         except AppError as error:
             self._fail(save.path, error)

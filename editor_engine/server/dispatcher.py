@@ -14,14 +14,18 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
-from editor_engine.errors import EngineError
+from editor_engine.config import ENGINE_THREAD
+from editor_engine.errors import CancelledError, EngineError
 from editor_engine.events import EngineEvent, Finished
 from editor_engine.models.target import ModelInfo
 from editor_engine.requests import CancelFlag, CompletionRequest
 from editor_engine.server.faults import ServerFault, busy, fault_of, stopping, too_long
 from editor_engine.server.options import Limits
+
+_PACKED_S = 1.0
+"""What a load may take to leave what it packs; a matrix takes less."""
 
 
 class ServedEngine(Protocol):
@@ -130,9 +134,11 @@ class Dispatcher:
         self._running: Job | None = None
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
+        self._stop_asked = asyncio.Event()
         self._stopping = False
         self._recent: deque[float] = deque(maxlen=8)  # seconds that the last jobs ran, for words on when to come back
-        self._engine_thread = ThreadPoolExecutor(1, "engine")
+        self._engine_thread = ThreadPoolExecutor(1, ENGINE_THREAD)
+        self._abandoned = False  # a load that nobody waits for any more
         self._count_thread = ThreadPoolExecutor(1, "count")
         self.engine: ServedEngine | None = None
         """None while it loads."""
@@ -161,15 +167,12 @@ class Dispatcher:
         return self._last_used + limit_s - self._clock()
 
     async def run(self) -> None:
-        """Load the engine, then run jobs until `stop`; raises EngineError when the load fails."""
-        loop = asyncio.get_running_loop()
-
-        def progress(done: int, total: int) -> None:
-            loop.call_soon_threadsafe(setattr, self, "loading", (done, total))
-
+        """Load the engine, then run jobs until `stop`, which ends a load, too; raises EngineError when it fails."""
         try:
-            self.engine = await loop.run_in_executor(self._engine_thread, self._load, progress)
+            self.engine = await self._loaded()
             self.loading = None
+            if self.engine is None:
+                return
             self._on_ready(self.engine)
             while not self._stopping:
                 if not self._waiting:
@@ -181,6 +184,36 @@ class Dispatcher:
             self._stopping = True
             self._idle.set()
             self._refuse_waiting()
+
+    async def _loaded(self) -> ServedEngine | None:
+        """The engine, or None where the server was stopped before it was there.
+
+        One that packs weights leaves at its next word; libraries take a load to its end, for which nobody waits.
+        """
+        loop = asyncio.get_running_loop()
+
+        def progress(done: int, total: int) -> None:
+            if self._stopping:
+                raise CancelledError("The server stops.")
+            loop.call_soon_threadsafe(setattr, self, "loading", (done, total))
+
+        loading = loop.run_in_executor(self._engine_thread, self._load, progress)
+        asked = asyncio.ensure_future(self._stop_asked.wait())
+        either: list[asyncio.Future[Any]] = [loading, asked]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asked.cancel()
+        if self.loading is not None and not loading.done():
+            await asyncio.wait([loading], timeout=_PACKED_S)
+        if not loading.done():
+            self._abandoned = True
+            loading.cancel()
+            return None
+        try:
+            return loading.result()
+        except CancelledError:
+            return None
 
     async def _run(self, job: Job, engine: ServedEngine) -> None:
         loop = asyncio.get_running_loop()
@@ -257,6 +290,7 @@ class Dispatcher:
     async def stop(self, grace_s: float) -> None:
         """Refuse what waits and what comes, let the running request finish within the grace, else cut it."""
         self._stopping = True
+        self._stop_asked.set()
         self._refuse_waiting()
         self._wake.set()
         cut = asyncio.get_running_loop().call_later(grace_s, self.cut_running)
@@ -273,7 +307,7 @@ class Dispatcher:
 
         And of whatever leads to the engine: FastAPI keeps the routes of every application for good, and they lead here.
         """
-        self._engine_thread.shutdown(wait=True)
+        self._engine_thread.shutdown(wait=not self._abandoned)
         self._count_thread.shutdown(wait=True)
         self.engine = None
         self._load = _closed

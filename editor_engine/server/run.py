@@ -3,7 +3,8 @@
     listening sockets -> application behind its guard -> uvicorn, beside the dispatcher that loads and runs the engine
 
 Knows signals and how things end; what is served is `application`. Invariant: however it ends, short of being killed,
-the engine is idle, waiting clients were told, and no socket, thread or lock stays behind.
+the engine is idle, waiting clients were told, and no socket, thread or lock stays behind; but a library that is
+loading is left to itself, on a thread named ENGINE_THREAD that whoever ends the process need not wait for.
 """
 
 import asyncio

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, cast
 
 import pytest
@@ -162,6 +163,42 @@ def test_close_ends_a_child_that_will_not_leave() -> None:
         await client.close()
 
     asyncio.run(work())
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.parametrize("loads", ["Event().wait()", "packed(1, 10)"])
+def test_close_ends_a_child_that_loads_at_once_and_one_that_packs_without_leavings(tmp_path: Path, loads: str) -> None:
+    """A library is not waited for; what is packed is left in order. Nobody has to be killed for either."""
+    left = tmp_path / "left"
+    program = f"""
+import sys
+from pathlib import Path
+from threading import Event
+from app.clients.engine_process import run_process
+def load(packed):
+    try:
+        while True:
+            {loads}
+    finally:
+        Path({str(left)!r}).touch()
+run_process(load, {os.getpid()})
+"""
+
+    async def work() -> None:
+        notes: SimpleQueue[str] = SimpleQueue()
+        command = [sys.executable, "-c", program]
+        client = ChildClient(LoadOptions(), command=command, grace_s=PATIENCE_S, on_note=notes.put)
+        waiting = asyncio.ensure_future(client.describe())
+        until = "Packing" if "packed" in loads else "Loading"
+        while not (await asyncio.to_thread(notes.get, timeout=PATIENCE_S)).startswith(until):
+            pass
+        await client.close()
+        with pytest.raises(EngineUnreachableError):
+            await waiting
+
+    asyncio.run(work())
+    assert left.exists() == ("packed" in loads)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 

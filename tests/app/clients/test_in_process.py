@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from app.clients.in_process import InProcessClient, app_error
-from app.engine_client import ENGINE_THREAD, TokenCounts
+from app.engine_client import TokenCounts
 from app.errors import (
     AppError,
     EngineUnreachableError,
@@ -22,6 +22,7 @@ from app.errors import (
     UsageError,
 )
 from editor_engine import errors as engine_errors
+from editor_engine.config import ENGINE_THREAD
 from editor_engine.errors import (
     ContextOverflowError,
     EngineError,

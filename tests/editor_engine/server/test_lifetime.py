@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from editor_engine import errors
-from editor_engine.config import EngineConfig
+from editor_engine.config import ENGINE_THREAD, EngineConfig
 from editor_engine.engine import Engine
 from editor_engine.events import Finished
 from editor_engine.requests import CompletionRequest, Message
@@ -182,6 +182,46 @@ def test_health_tells_of_the_load_and_requests_wait_for_it() -> None:
         thread.join(PATIENCE_S)
         assert answers[0].status_code == 200
         assert client.get("/health").json()["loading"] is None
+
+
+def test_a_stop_in_a_load_ends_the_server_without_it_and_tells_who_waits() -> None:
+    proceed = threading.Event()
+
+    def load(progress: Any) -> EchoEngine:
+        assert proceed.wait(PATIENCE_S)
+        return EchoEngine()
+
+    answers: list[Any] = []
+    with live_server(load, tcp(), ready=False) as server, server.client() as client:
+        thread = threading.Thread(target=lambda: answers.append(client.post(CHAT, json=chat("early"))))
+        thread.start()
+        while client.get("/health").json()["waiting"] < 1:
+            pass
+        server.stop()
+        server.thread.join(PATIENCE_S)
+        thread.join(PATIENCE_S)
+    assert server.ending is Ending.TERMINATED and answers[0].json()["error"]["code"] == "stopping"
+    # Whoever ends the process knows by this name that nobody waits for the thread.
+    assert any(thread.name.startswith(ENGINE_THREAD) for thread in threading.enumerate())
+    proceed.set()
+
+
+def test_a_stop_while_weights_are_packed_ends_the_packing() -> None:
+    begun, left = threading.Event(), threading.Event()
+
+    def load(progress: Any) -> EchoEngine:
+        try:
+            while True:
+                progress(1, 10)
+                begun.set()
+        finally:
+            left.set()
+
+    with live_server(load, tcp(), ready=False) as server:
+        assert begun.wait(PATIENCE_S)
+        server.stop()
+        server.thread.join(PATIENCE_S)
+    assert left.is_set() and server.ending is Ending.TERMINATED
 
 
 def test_a_load_that_fails_ends_the_server_with_its_reason() -> None:
