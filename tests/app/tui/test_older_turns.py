@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from textual.widgets._toast import Toast
 
 from app.editing.review import Decision
 from app.editing.session_store import left_sessions
@@ -10,6 +11,7 @@ from app.tui.screens.quit_dialog import QuitDialog
 from app.tui.screens.resume_offer import ResumeOffer
 from app.tui.screens.turns import TurnsScreen
 from app.tui.widgets.diff_view import DiffView
+from app.tui.widgets.instruction_box import InstructionBox
 from tests.support.headless_edit import SOURCE
 from tests.support.scripted_client import ScriptedClient, endless, fenced
 from tests.support.tui import Session, drive
@@ -168,5 +170,18 @@ def test_nothing_is_changed_while_the_model_is_at_work(file: Path) -> None:
         await session.settle()
         assert session.workspace.turns is before and "escape stops it" in session.said()[-1]
         session.workspace.at_work = False
+
+    drive(client(), steps, file=file)
+
+
+def test_what_is_said_does_not_cover_what_is_typed(file: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.ask("One.")
+        await session.ask(" Two.")
+        assert session.said()[-1] == "1 hunk is left undecided in turn 1; f7 leads there."
+        toasts = list(session.app.screen.query(Toast))
+        assert toasts and not any(
+            toast.region.overlaps(session.app.screen.query_one(InstructionBox).region) for toast in toasts
+        )
 
     drive(client(), steps, file=file)
