@@ -13,6 +13,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
+from textual.screen import Screen
 
 from app.editing.region import Region
 from app.editing.turns import hunk_words
@@ -75,7 +76,16 @@ class WorkspaceScreen(FileScreen):
         self.show_turn()
         self.set_interval(LOOK_AGAIN_S, self.look_again)
         self.engine_replaced()
+        self.screen_layout_refresh_signal.subscribe(self, self._say_above_instruction)
         self.ui.workspace_is_there()
+
+    def _say_above_instruction(self, _screen: Screen) -> None:
+        """Keep what is said off what is typed, off the border that counts hunks, and off the warnings over a diff."""
+        rack = self.query_one("ToastRack")
+        border = 1
+        below = self.size.height - self.query_one(InstructionBox).region.y + border
+        if rack.styles.margin.bottom != below:
+            rack.styles.margin = (0, 0, below, 0)
 
     def show_status(self, **changes: object) -> None:
         """Change what the status line says."""

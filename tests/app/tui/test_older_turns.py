@@ -179,9 +179,11 @@ def test_what_is_said_does_not_cover_what_is_typed(file: Path) -> None:
         await session.ask("One.")
         await session.ask(" Two.")
         assert session.said()[-1] == "1 hunk is left undecided in turn 1; f7 leads there."
-        toasts = list(session.app.screen.query(Toast))
-        assert toasts and not any(
-            toast.region.overlaps(session.app.screen.query_one(InstructionBox).region) for toast in toasts
-        )
+        box = session.app.screen.query_one(InstructionBox)
+        for lines in (1, 8):
+            box.put("\n".join("say it" for _ in range(lines)))
+            await session.pilot.pause()
+            toasts = list(session.app.screen.query(Toast))
+            assert toasts and not any(toast.region.overlaps(box.region) for toast in toasts)
 
     drive(client(), steps, file=file)
