@@ -7,11 +7,11 @@ target's length. Invariant: no clock and no chance, so the figures are the same 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from editor_engine.bench.task_file import numbered_tasks
-from editor_engine.decode.verify import accepted_count, usable_draft
+from editor_engine.decode.verify import common_prefix, usable_draft
 from editor_engine.draft.drafter import Draft, Drafter
 from editor_engine.draft.pass_cost import PassCost
 from editor_engine.draft.renames import Words
@@ -150,8 +150,8 @@ def replay_task(task: TokenTask, drafter: Drafter, cost: PassCost) -> TaskFigure
         room = len(target) - done - 1
         proposed = drafter.draft(room)
         tokens = usable_draft(proposed.tokens, room, vocab_size, ())
-        draft = Draft(tokens, proposed.drafter, proposed.source_index) if tokens else Draft()
-        accepted = accepted_count(tokens, target[done:])
+        draft = replace(proposed, tokens=tokens) if tokens else Draft()
+        accepted = common_prefix(tokens, target[done:])
         emitted = target[done : done + accepted + 1]
         spent += cost.costs(len(task.prompt) + done)[1 + len(tokens)]
         drafter.observe(draft, accepted, emitted, None)

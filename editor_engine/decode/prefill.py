@@ -7,16 +7,6 @@ from editor_engine.events import Prefill
 from editor_engine.models.target import TargetModel
 
 
-def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
-    """Number of equal leading tokens."""
-    count = 0
-    for a, b in zip(left, right, strict=False):
-        if a != b:
-            break
-        count += 1
-    return count
-
-
 def prefill(model: TargetModel, choose: Choose, prompt: Sequence[int], cached: int) -> Generator[Prefill, None, int]:
     """Forward `prompt[cached:]` (at least one token); yields progress, returns the first output token.
 

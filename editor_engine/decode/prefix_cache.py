@@ -9,7 +9,7 @@ prompt; copies never exceed the budget; no copy is ever changed.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from editor_engine.decode.prefill import common_prefix
+from editor_engine.decode.verify import common_prefix
 from editor_engine.machine import available_bytes
 from editor_engine.models.target import CacheSnapshot, TargetModel
 

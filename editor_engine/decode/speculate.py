@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from editor_engine.decode.verify import accepted_count, usable_draft
+from editor_engine.decode.verify import common_prefix, usable_draft
 from editor_engine.draft.drafter import Draft, Drafter, Origin
 from editor_engine.models.target import TargetModel
 
@@ -77,7 +77,7 @@ def speculate(
         started = clock()
         before = model.length
         choices = choose([last, *draft.tokens], 1 + len(draft.tokens))
-        accepted = accepted_count(draft.tokens, choices)
+        accepted = common_prefix(draft.tokens, choices)
         model.truncate(before + 1 + accepted)
 
         emitted: list[int] = []

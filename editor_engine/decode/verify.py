@@ -19,11 +19,11 @@ def usable_draft(tokens: Sequence[int], room: int, vocab_size: int, stop_ids: Co
     return tuple(kept)
 
 
-def accepted_count(draft: Sequence[int], choices: Sequence[int]) -> int:
-    """Length of the common prefix of `draft` and the model's greedy `choices` (one more than drafted)."""
+def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
+    """How many leading tokens are equal; of a draft and the model's own choices, the ones that stand."""
     count = 0
-    for drafted, chosen in zip(draft, choices, strict=False):
-        if drafted != chosen:
+    for a, b in zip(left, right, strict=False):
+        if a != b:
             break
         count += 1
     return count

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from editor_engine.decode.plain import plain
 from editor_engine.decode.speculate import Choose, PassRecord, speculate
-from editor_engine.decode.verify import accepted_count, usable_draft
+from editor_engine.decode.verify import common_prefix, usable_draft
 from editor_engine.draft.chain import ChainDrafter
 from editor_engine.draft.drafter import Draft, Drafter, Origin
 from editor_engine.events import Provenance
@@ -183,4 +183,4 @@ def test_a_draft_is_cut_to_what_can_be_used(draft: list[int], room: int, expecte
     [([], [7], 0), ([1, 2], [1, 2, 3], 2), ([1, 2], [1, 9, 3], 1), ([1, 2], [9, 2, 3], 0)],
 )
 def test_the_common_prefix_is_accepted(draft: list[int], choices: list[int], count: int) -> None:
-    assert accepted_count(draft, choices) == count
+    assert common_prefix(draft, choices) == count

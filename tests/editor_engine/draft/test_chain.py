@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from editor_engine.decode.verify import accepted_count
+from editor_engine.decode.verify import common_prefix
 from editor_engine.draft.chain import ChainDrafter, Parts
 from editor_engine.draft.drafter import Draft, Origin
 from editor_engine.draft.pass_cost import PassCost
@@ -149,7 +149,7 @@ def test_free_text_never_costs_more_than_its_allowance(isa: str, quoted: int) ->
     drafter = ChainDrafter(prompt, [], (0,), cost=PassCost.shipped(isa))
     while emitted < len(target):
         draft = drafter.draft(len(target) - emitted - 1)
-        accepted = accepted_count(draft.tokens, target[emitted:])
+        accepted = common_prefix(draft.tokens, target[emitted:])
         drafter.observe(draft, accepted, target[emitted : emitted + accepted + 1], None)
         emitted += accepted + 1
         cost += costs[1 + len(draft.tokens)]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from editor_engine.decode.verify import accepted_count, usable_draft
+from editor_engine.decode.verify import common_prefix, usable_draft
 from editor_engine.draft.chain import ChainDrafter, Parts
 from editor_engine.draft.drafter import Draft, Origin
 from editor_engine.draft.pass_cost import PassCost
@@ -77,7 +77,7 @@ def replayed(
         room = len(target) - len(output) - 1
         proposed = drafter.draft(room)
         tokens = usable_draft(proposed.tokens, room, 100_000, ())
-        accepted = accepted_count(tokens, target[len(output) :])
+        accepted = common_prefix(tokens, target[len(output) :])
         emitted = target[len(output) : len(output) + accepted + 1]
         origins += drafter.observe(Draft(tokens, proposed.drafter), accepted, emitted, None)
         output += emitted

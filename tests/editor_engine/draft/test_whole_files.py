@@ -18,7 +18,7 @@ from editor_engine.bench.filler import functions
 from editor_engine.bench.replay import TokenTask, replay_task
 from editor_engine.decode.plain import plain
 from editor_engine.decode.speculate import speculate
-from editor_engine.decode.verify import accepted_count
+from editor_engine.decode.verify import common_prefix
 from editor_engine.draft.chain import ChainDrafter
 from editor_engine.draft.drafter import Draft
 from editor_engine.draft.pass_cost import PassCost
@@ -132,7 +132,7 @@ def test_work_and_memory_of_a_whole_reply_are_bounded(name: str, words: Tokenize
             def one_pass(at: int = at) -> None:
                 nonlocal done
                 draft = drafter.draft(len(target) - at - 1)
-                accepted = accepted_count(draft.tokens, target[at:])
+                accepted = common_prefix(draft.tokens, target[at:])
                 emitted = target[at : at + accepted + 1]
                 drafter.observe(draft, accepted, emitted, None)
                 done += len(emitted)
