@@ -16,6 +16,7 @@ import tokenizers
 from editor_engine.errors import ModelFileError, ModelMissingError, RequestError, UnsupportedModelError
 from editor_engine.foreign_json import read_bytes, read_object, read_object_if_there, shown
 from editor_engine.text.byte_alphabet import CHARACTER_OF_BYTE, SPACE
+from editor_engine.text.quiet_call import quiet_call
 from editor_engine.text.stop_ids import CONFIG, GENERATION_CONFIG, end_ids
 from editor_engine.text.tokenizer import STOP_TEXTS, Tokenizer, TokenizerFacts
 
@@ -88,7 +89,7 @@ class _Parts:
         if kind != "BPE":
             raise UnsupportedModelError(f"The model's tokenizer is of kind {shown(kind)}; this engine runs BPE only.")
         for affix in ("continuing_subword_prefix", "end_of_word_suffix"):
-            # A text would not come back as it was; and the library panics, loudly, over merges shorter than the first.
+            # A text would not come back as it was; and the library panics over merges shorter than the first.
             if model.get(affix):
                 raise UnsupportedModelError(
                     f"The model's tokenizer marks parts of words ({affix} is {shown(model[affix])}), so files would "
@@ -122,7 +123,7 @@ class _Parts:
             "added_tokens": [],
         }
         try:
-            return tokenizers.Tokenizer.from_str(json.dumps(tables))
+            return quiet_call(lambda: tokenizers.Tokenizer.from_str(json.dumps(tables)))
         except Exception as error:  # the library raises bare Exception for tables that do not fit together
             raise ModelFileError(f"{TOKENIZER} is damaged: {error}.") from error
 
@@ -205,7 +206,7 @@ def _flat(part: object, inside: str) -> Iterator[dict[str, Any]]:
     """The steps of a part that is nothing, one step, or a sequence of them, whose steps lie under `inside`."""
     if part is None:
         return
-    if not isinstance(part, dict):
+    if not isinstance(part, dict) or not isinstance(part.get("type"), str):
         raise ModelFileError(f"{TOKENIZER} is damaged: {shown(part)} is no step of a tokenizer.")
     if part.get("type") != "Sequence":
         yield part

@@ -18,6 +18,7 @@ import tokenizers
 from editor_engine.errors import ModelFileError, RequestError
 from editor_engine.text.bpe import build_bpe, check_supported, entries
 from editor_engine.text.byte_alphabet import CHARACTER_OF_BYTE, spaced_bytes, spelt_bytes
+from editor_engine.text.quiet_call import PanicError, quiet_call
 from editor_engine.text.tokenizer_cache import read_cache, write_cache
 
 CONTROL, USER_DEFINED = 3, 4
@@ -70,7 +71,7 @@ class TokenizerFacts:
     tokens_sha256: str = ""
     """Of all entries in order, special ones marked; empty where nobody took it."""
     doubted: bool = False
-    """True: the tables are not ours, so every encoding is read back and compared with the text."""
+    """True: the tables are not ours, so every encoding is read back and compared with the text, and may panic."""
 
 
 class Tokenizer:
@@ -206,11 +207,11 @@ class Tokenizer:
         return ids
 
     def _run(self, text: str) -> list[int]:
-        try:
+        if not self._facts.doubted:
             return list(self._bpe.encode(text, add_special_tokens=False).ids)
-        except BaseException as error:
-            if type(error).__name__ != "PanicException":  # of the library's Rust, no Exception and in no module
-                raise
+        try:
+            return list(quiet_call(lambda: self._bpe.encode(text, add_special_tokens=False).ids))
+        except PanicError as error:
             raise RequestError(f"The model's tokenizer fails over this text ({error}); use another model.") from error
 
     def _split_markers(self, text: str) -> Iterator[str | int]:

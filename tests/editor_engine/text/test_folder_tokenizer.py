@@ -227,6 +227,8 @@ def _set(*path: Any, value: object) -> Callable[[dict[str, Any]], None]:
         (_set("pre_tokenizer", value=None), UnsupportedModelError, "neither byte-level BPE nor"),
         (_set("pre_tokenizer", value=[]), ModelFileError, "is no step of a tokenizer"),
         (_set("pre_tokenizer", value={"type": "Sequence"}), ModelFileError, "a sequence of steps has none"),
+        (_set("pre_tokenizer", "type", value={}), ModelFileError, "is no step of a tokenizer"),
+        (_set("normalizer", value={"type": ["NFC"]}), ModelFileError, "is no step of a tokenizer"),
         (_set("normalizer", value={"type": "Lowercase"}), UnsupportedModelError, "rewrites text .*'Lowercase'"),
         (
             _set("normalizer", value={"type": "Replace", "pattern": {"String": "a"}, "content": "b"}),
@@ -246,16 +248,28 @@ def test_tables_that_are_damaged_or_rewrite_text(
         load_folder_tokenizer(tmp_path)
 
 
-def test_a_pattern_that_gives_up_on_a_text_is_an_error(tmp_path: Path) -> None:
-    path = byte_folder(tmp_path) / "tokenizer.json"
+def folder_that_splits_first(folder: Path, step: dict[str, Any]) -> Path:
+    path = byte_folder(folder) / "tokenizer.json"
     tables = json.loads(path.read_text("utf-8"))
-    endless = {"type": "Split", "pattern": {"Regex": "(a|aa)+$"}, "behavior": "Isolated", "invert": False}
-    tables["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [endless, tables["pre_tokenizer"]]}
+    tables["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [step, tables["pre_tokenizer"]]}
     path.write_text(json.dumps(tables), "utf-8")
-    tokenizer = load_folder_tokenizer(tmp_path).tokenizer
+    return folder
+
+
+def test_a_pattern_that_gives_up_on_a_text_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    endless = {"type": "Split", "pattern": {"Regex": "(a|aa)+$"}, "behavior": "Isolated", "invert": False}
+    tokenizer = load_folder_tokenizer(folder_that_splits_first(tmp_path, endless)).tokenizer
     assert tokenizer.decode(tokenizer.encode("aaa b")) == "aaa b"
     with pytest.raises(RequestError, match=r"fails over this text .*; use another model"):
         tokenizer.encode("a" * 300 + " b")
+    assert capfd.readouterr().err == ""  # the library panics, and says so on its own
+
+
+def test_a_step_that_fails_over_any_text_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    nothing = folder_that_splits_first(tmp_path, {"type": "FixedLength", "length": 0})
+    with pytest.raises(UnsupportedModelError, match="does not give a line of code back as it was"):
+        load_folder_tokenizer(nothing)
+    assert capfd.readouterr().err == ""
 
 
 def test_nfc_and_a_space_put_first_are_left_out(tmp_path: Path) -> None:
