@@ -15,6 +15,7 @@ from app.bench.answering import Command, answering, load_model, locate_model, mo
 from app.bench.hf_command import hf
 from app.bench.pair_command import pair
 from app.errors import UsageError
+from app.json_process import COMMAND
 from app.load_flags import load_flags
 from app.load_options import Given, command_words
 
@@ -363,7 +364,6 @@ def ui(load: Given, repeats: int, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
 def watch(load: Given, files: int, saves: int, idle: float, repeats: int, as_json: bool) -> None:
     """A watch on a large tree: its start, what it costs while idle, and a save's way to its proposal."""
-    import sys
     import tempfile
 
     from app.bench.watch_session import make_tree, measure_watch
@@ -378,7 +378,7 @@ def watch(load: Given, files: int, saves: int, idle: float, repeats: int, as_jso
         conditions = {**machine_conditions(), "model_id": located.id, "threads": options.threads, "repeats": repeats}
         words = command_words({**load, "model": str(located.path), "threads": options.threads})
         figures = measure_watch(
-            [sys.executable, "-P", "-m", "app.cli", "watch", *words],
+            [*COMMAND, "watch", *words],
             {"XDG_STATE_HOME": str(Path(folder, "state"))},
             root,
             bench_text("parcels"),

@@ -22,6 +22,12 @@ def peak_rss_bytes(status: Path = Path("/proc/self/status")) -> int:
     return peak * 1024
 
 
+def peak_bytes_of(pid: int) -> int | None:
+    """Peak resident bytes of any process since its program was started; None where the system does not say."""
+    peak = _kilobytes(Path(f"/proc/{pid}/status"), "VmHWM:")
+    return None if peak is None else peak * 1024
+
+
 def available_bytes(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int | None:
     """Bytes this process can still take without swapping: MemAvailable, or less where its cgroups leave less.
 

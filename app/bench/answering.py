@@ -125,7 +125,7 @@ def load_model(
 ) -> "tuple[BenchModel, str]":
     """(model in parts, the id it goes by), with a cache of at most `context` tokens; `paired`: with the draft model of
     the command, else of the settings, if there is one."""
-    from editor_engine.bench.loading import chosen_isa, load_configured
+    from editor_engine.bench.loading import chosen_isa, load_parts
     from editor_engine.store.installed import locate
 
     variant = chosen_isa(isa)
@@ -133,7 +133,7 @@ def load_model(
     draft = locate(options.draft_model) if paired and options.draft_model is not None else None
     output.progress(f"loading {located.id}" if draft is None else f"loading {located.id} and {draft.id}")
     config = replace(options, context_length=context).config(located.path, None if draft is None else draft.path)
-    parts = load_configured(replace(config, isa=variant))
+    parts = load_parts(replace(config, isa=variant))
     for note in parts.notes:
         output.progress(f"note: {note}")
     return parts, located.id

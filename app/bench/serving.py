@@ -11,7 +11,6 @@ are no figures.
 
 import json
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,11 +20,13 @@ from typing import Any
 
 import httpx2
 
+from app.clients.servers import Kind, Server, chat_body
 from app.errors import DifferenceError, EngineUnreachableError
+from app.json_process import COMMAND
 from editor_engine.bench.measure import Spread
 from editor_engine.events import EngineEvent, Finished, Pass, Prefill, Text
 from editor_engine.requests import CompletionRequest
-from editor_engine.wire import event_from_json, request_to_json
+from editor_engine.wire import event_from_json
 
 PATIENCE_S = 600.0
 """A server that says nothing for so long is given up."""
@@ -168,10 +169,7 @@ class _Server:
 
     def complete(self, request: CompletionRequest) -> Iterator[EngineEvent]:
         """Its events, as they come."""
-        asked = request_to_json(request)
-        body = {name: asked.pop(name) for name in ("messages", "max_tokens", "temperature", "seed")}
-        del asked["stop"]
-        body |= {"model": self._model, "stream": True, "redraft": asked}
+        body = {**chat_body(Server(Kind.REDRAFT, self._model, None), request), "stream": True}
         with self._client.stream("POST", "/v1/chat/completions", json=body) as answer:
             for line in answer.iter_lines():
                 data = line.removeprefix("data: ")
@@ -218,7 +216,7 @@ class _Server:
 @contextmanager
 def _server(arguments: list[str], folder: Path, clock: Clock) -> Iterator[_Server]:
     socket = folder / "s"
-    command = [sys.executable, "-m", "app.cli", "serve", "--json", "--quiet", "--socket", str(socket), *arguments]
+    command = [*COMMAND, "serve", "--json", "--quiet", "--socket", str(socket), *arguments]
     began = clock()
     with subprocess.Popen(
         [*command, "--idle-timeout", str(IDLE_S)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True

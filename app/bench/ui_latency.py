@@ -5,19 +5,18 @@ character that is nowhere else into the instruction box. Invariant: every figure
 own start included.
 """
 
-import math
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 
 from app.bench.pseudo_terminal import PseudoTerminal
 from app.errors import EngineUnreachableError
+from app.json_process import COMMAND
 from editor_engine.bench.measure import Spread
+from editor_engine.machine import peak_bytes_of
 
 KEY_EVERY_S = 0.08
 """Between two keys: a fast typist."""
@@ -123,7 +122,7 @@ def _program(arguments: Sequence[str], folder: Path, clock: Callable[[], float])
     # Where Python may keep no bytecode, each start compiles the program again: 0.3 s that no installed one takes.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
-    ui = PseudoTerminal([sys.executable, "-P", "-m", "app.cli", *arguments], folder, environment, clock)
+    ui = PseudoTerminal([*COMMAND, *arguments], folder, environment, clock)
     try:
         yield ui
     finally:
@@ -159,8 +158,8 @@ def _edit(ui: PseudoTerminal, text: str, instruction: str, figures: UiFigures) -
     since = len(ui.text)
     pressed = ui.send(_ESCAPE)
     figures.escape_ms.append((ui.until(" ready ", since, _PATIENCE_S) - pressed) * 1000)
-    figures.ui_bytes.append(_peak_bytes(ui.pid))
-    figures.engine_bytes.append(sum(_peak_bytes(pid) for pid in _children(ui.pid)))
+    figures.ui_bytes.append(peak_bytes_of(ui.pid) or 0)
+    figures.engine_bytes.append(sum(peak_bytes_of(pid) or 0 for pid in _children(ui.pid)))
 
 
 def _long_file(ui: PseudoTerminal, figures: UiFigures) -> None:
@@ -205,22 +204,9 @@ def _children(pid: int) -> list[int]:
     return [*direct, *(below for child in direct for below in _children(child))]
 
 
-def _peak_bytes(pid: int) -> float:
-    """Most memory a process has had; 0 where the system does not say."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
-    except OSError:
-        return 0.0
-    return next((float(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0.0)
-
-
-def _percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least `share` of the values do not exceed."""
-    return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)]
-
-
 def _fields(values: Sequence[float]) -> dict[str, float | int]:
-    return {**Spread(tuple(values)).fields(), "p99": _percentile(values, 0.99)}
+    spread = Spread(tuple(values))
+    return {**spread.fields(), "p99": spread.percentile(0.99)}
 
 
 def _words(values: Sequence[float], digits: int) -> str:
@@ -230,5 +216,6 @@ def _words(values: Sequence[float], digits: int) -> str:
 def _tail(values: Sequence[float]) -> str:
     if not values:
         return ""
-    p99 = _percentile(values, 0.99)
-    return f"median {median(values):.0f}, 99th percentile {p99:.0f}, most {max(values):.0f} ({len(values)} keys)"
+    spread = Spread(tuple(values))
+    p99 = spread.percentile(0.99)
+    return f"median {spread.median:.0f}, 99th percentile {p99:.0f}, most {max(values):.0f} ({len(values)} keys)"

@@ -7,11 +7,11 @@ ends at the same stop ids; a ratio is between runs of the same round; whether id
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from editor_engine.bench.completed import completed
 from editor_engine.bench.measure import Difference, Spread, first_difference, ratios
 from editor_engine.bench.peer_process import PeerFailedError, PeerRequest
 from editor_engine.engine import Engine
 from editor_engine.errors import RequestError
-from editor_engine.events import Finished
 from editor_engine.requests import CompletionRequest
 
 PLAIN, DRAFTED = "redraft plain", "redraft drafted"
@@ -129,9 +129,7 @@ def engine_way(engine: Engine, draft: bool) -> Way:
 
     def answer(request: PeerRequest) -> Reply:
         asked = CompletionRequest(request.messages, request.max_tokens, source=request.source, draft=draft)
-        *_, last = engine.complete(asked)
-        if not isinstance(last, Finished):
-            raise RequestError("The engine ended without a result.")
+        last = completed(engine, asked)
         emitted, rate = len(last.token_ids), last.stats.decode_tok_s
         return Reply(last.token_ids, (emitted - 1) / rate if rate else 0.0, last.stats.passes or 0)
 

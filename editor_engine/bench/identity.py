@@ -9,13 +9,14 @@ import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from editor_engine.bench.completed import completed
 from editor_engine.bench.measure import Difference, first_difference
 from editor_engine.decode.draft_pair import DraftPair, Use
 from editor_engine.decode.drafting import DrafterFactory
 from editor_engine.draft.drafter import Drafter
 from editor_engine.engine import Engine
 from editor_engine.errors import RequestError
-from editor_engine.events import DRAFT_MODEL, Finished
+from editor_engine.events import DRAFT_MODEL
 from editor_engine.models.target import TargetModel
 from editor_engine.requests import CompletionRequest
 from editor_engine.text.tokenizer import Tokenizer
@@ -141,7 +142,7 @@ def check_identity(
         ways += [(name, make, Use.ALWAYS) for name, make in paired.before.items()]
     figures = []
     for number, case in enumerate(cases, 1):
-        plain = _finished(engine, replace(case.request, draft=False))
+        plain = completed(engine, replace(case.request, draft=False))
         differences: dict[str, Difference | None] = {}
         drafted = accepted = 0
         by_model = (0, 0)
@@ -150,7 +151,7 @@ def check_identity(
             chosen.make = make(plain.token_ids)
             if pair is not None:
                 pair.use = use
-            answer = _finished(engine, replace(case.request, draft=True))
+            answer = completed(engine, replace(case.request, draft=True))
             differences[name] = first_difference(plain.token_ids, answer.token_ids)
             drafted += answer.stats.drafted or 0
             accepted += answer.stats.accepted or 0
@@ -169,13 +170,6 @@ class _Chosen:
 
     def __call__(self, prompt: Sequence[int], source: Sequence[int], stop_ids: Collection[int]) -> Drafter:
         return self.make(prompt, source, stop_ids)
-
-
-def _finished(engine: Engine, request: CompletionRequest) -> Finished:
-    *_, last = engine.complete(request)
-    if not isinstance(last, Finished):
-        raise RequestError("The engine ended without a result.")
-    return last
 
 
 def table(figures: IdentityFigures) -> str:

@@ -46,17 +46,11 @@ class BenchModel:
         return Engine(self.model, self.tokenizer, self.template, notes=self.notes, cache_folder=self.cache_folder)
 
 
-def load_parts(path: Path, threads: int, context_length: int, isa: str | None = None) -> BenchModel:
-    """Load a GGUF file or a folder with a cache of `context_length` tokens, or fewer where the model was made for
-    fewer.
+def load_parts(config: EngineConfig) -> BenchModel:
+    """Load a GGUF file or a folder, with a context that is cut to what the model was made for.
 
-    `threads` 0 takes every processor, `isa` None its best kernel variant. Raises what `Engine.load` raises.
+    Raises what `Engine.load` raises.
     """
-    return load_configured(EngineConfig(path, threads=threads, context_length=context_length, isa=isa))
-
-
-def load_configured(config: EngineConfig) -> BenchModel:
-    """As `load_parts`, with everything else a load may be told."""
     wanted = config.context_length
     most = made_for(config.model_path, config)
     config = replace(config, context_length=None if wanted is None else min(wanted, most))

@@ -24,8 +24,12 @@ class Spread:
 
     @property
     def p95(self) -> float:
-        """The smallest run that at least 95 % of the runs do not exceed (nearest rank)."""
-        return sorted(self.runs)[math.ceil(0.95 * len(self.runs)) - 1]
+        """95th percentile."""
+        return self.percentile(0.95)
+
+    def percentile(self, share: float) -> float:
+        """The smallest run that at least `share` of the runs, above 0 to 1, do not exceed (nearest rank)."""
+        return sorted(self.runs)[math.ceil(share * len(self.runs)) - 1]
 
     def fields(self) -> dict[str, float | int]:
         """The figure in the machine interface; `runs` is their number."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from editor_engine.bench.completed import completed
 from editor_engine.bench.identity_drafters import no_drafts
 from editor_engine.bench.measure import Difference, Spread, first_difference, ratios
 from editor_engine.decode.draft_pair import DraftPair, Use
@@ -128,11 +129,11 @@ def compare(
     for task in tasks:
         runs: dict[str, list[Finished]] = {way: [] for way in WAYS}
         with _way(engine, pair, costs, PLAIN):  # reads the prompt, which all ways find cached then
-            _answer(engine, CompletionRequest(task.request.messages, 2, source=task.request.source, draft=False))
+            completed(engine, CompletionRequest(task.request.messages, 2, source=task.request.source, draft=False))
         for repeat in range(repeats):
             for way in WAYS if repeat % 2 == 0 else reversed(WAYS):
                 with _way(engine, pair, costs, way):
-                    done = _answer(engine, _asked(task.request, way))
+                    done = completed(engine, _asked(task.request, way))
                 runs[way].append(done)
                 progress(
                     f"{task.name}, run {repeat + 1} of {repeats}, {way}: {done.stats.decode_tok_s or 0.0:.1f} tok/s"
@@ -143,13 +144,6 @@ def compare(
 
 def _asked(request: CompletionRequest, way: str) -> CompletionRequest:
     return CompletionRequest(request.messages, request.max_tokens, source=request.source, draft=way != PLAIN)
-
-
-def _answer(engine: Engine, request: CompletionRequest) -> Finished:
-    *_, last = engine.complete(request)
-    if not isinstance(last, Finished):
-        raise RequestError("The engine ended without a result.")
-    return last
 
 
 @contextmanager

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from editor_engine.bench.completed import completed
 from editor_engine.bench.peer_process import WARM_UP, PeerJob, PeerReply, PeerRequest, serve
 from editor_engine.config import EngineConfig
 from editor_engine.engine import Engine
 from editor_engine.errors import RequestError
-from editor_engine.events import Finished
 from editor_engine.requests import CompletionRequest
 
 PLAIN, DRAFTED = "plain", "drafted"
@@ -31,9 +31,7 @@ def answer(job: PeerJob) -> Iterator[PeerReply]:
 
 def _complete(engine: Engine, request: PeerRequest, draft: bool) -> PeerReply:
     completion = CompletionRequest(request.messages, request.max_tokens, source=request.source, draft=draft)
-    *_, last = engine.complete(completion)
-    if not isinstance(last, Finished):
-        raise RequestError("The engine ended without a result.")
+    last = completed(engine, completion)
     stats, emitted = last.stats, len(last.token_ids)
     return PeerReply(
         prompt_tokens=stats.prompt_tokens or 0,  # never None: it is our own engine that counts

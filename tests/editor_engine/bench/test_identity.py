@@ -8,7 +8,7 @@ import pytest
 
 from editor_engine.bench.identity import CaseFigures, IdentityCase, IdentityFigures, Paired, check_identity, table
 from editor_engine.bench.identity_drafters import before_a_model, hostile_drafters, own_drafters
-from editor_engine.bench.loading import BenchModel, load_configured, load_parts
+from editor_engine.bench.loading import BenchModel, load_parts
 from editor_engine.bench.measure import Difference
 from editor_engine.config import EngineConfig
 from editor_engine.errors import RequestError
@@ -28,6 +28,10 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_source(shape=TinyShape(context=512), seed=4).write(tmp_path_factory.mktemp("tiny") / "tiny.gguf")
 
 
+def loaded(path: Path, threads: int = 1, isa: str | None = None) -> BenchModel:
+    return load_parts(EngineConfig(path, threads=threads, context_length=512, isa=isa))
+
+
 def checked(parts: BenchModel, cases: Sequence[IdentityCase], hostile: bool = True) -> IdentityFigures:
     info = parts.model.info
     drafters = dict(own_drafters(info.isa, parts.tokenizer)) | (hostile_drafters(info.vocab_size) if hostile else {})
@@ -35,7 +39,7 @@ def checked(parts: BenchModel, cases: Sequence[IdentityCase], hostile: bool = Tr
 
 
 def test_no_drafter_changes_a_token_and_the_truth_is_accepted(tiny: Path) -> None:
-    figures = checked(load_parts(tiny, 1, 512), [EDIT, CHAT, DRAWN])
+    figures = checked(loaded(tiny), [EDIT, CHAT, DRAWN])
     assert (figures.equal, figures.first_difference) == (3, None)
     assert [len(case.differences) for case in figures.cases] == [7] * 3
     assert all(case.accepted > len(case.ids) and case.drafted > case.accepted for case in figures.cases)
@@ -44,7 +48,7 @@ def test_no_drafter_changes_a_token_and_the_truth_is_accepted(tiny: Path) -> Non
 def test_the_hash_is_the_same_for_every_thread_count_and_variant(tiny: Path) -> None:
     cases = [EDIT, CHAT]
     hashes = {
-        checked(load_parts(tiny, threads, 512, isa), cases, hostile=False).token_hash
+        checked(loaded(tiny, threads, isa), cases, hostile=False).token_hash
         for threads in (1, 2, 3)
         for isa in variants()
     }
@@ -57,7 +61,7 @@ def test_the_hash_of_real_weights_is_the_same_for_every_thread_count_and_variant
     repeat = CompletionRequest((Message("user", f"Repeat:\n{source}"),), 8, source=source)
     cases = [IdentityCase("repeat", repeat), replace(CHAT, request=replace(CHAT.request, max_tokens=4))]
     settings = [(1, isa) for isa in variants()] + [(2, variants()[0])]
-    found = [checked(load_parts(smollm2_path, threads, 512, isa), cases, hostile=False) for threads, isa in settings]
+    found = [checked(loaded(smollm2_path, threads, isa), cases, hostile=False) for threads, isa in settings]
     assert len({figures.token_hash for figures in found}) == 1
     assert all(figures.equal == 2 for figures in found)
 
@@ -70,7 +74,7 @@ def test_a_pass_that_depends_on_its_rows_is_found(tiny: Path, monkeypatch: pytes
         return [choices[0] ^ 1, *choices[1:]] if head_rows == 5 else choices
 
     monkeypatch.setattr(NativeModel, "forward", faulty)
-    figures = checked(load_parts(tiny, 1, 512), [EDIT])
+    figures = checked(loaded(tiny), [EDIT])
     found = figures.first_difference
     assert figures.equal == 0 and found is not None and found["case"] == "edit"
     drafter, position = str(found["drafter"]), found["position"]
@@ -80,7 +84,7 @@ def test_a_pass_that_depends_on_its_rows_is_found(tiny: Path, monkeypatch: pytes
 
 def paired(target: Path, draft: Path) -> IdentityFigures:
     """With no other drafter than the draft model's."""
-    parts = load_configured(EngineConfig(target, threads=1, context_length=512, draft_path=draft))
+    parts = load_parts(EngineConfig(target, threads=1, context_length=512, draft_path=draft))
     assert parts.pair is not None
     ways = Paired(parts.pair, before_a_model(parts.model.info.isa, parts.tokenizer))
     cases = [EDIT, CHAT, DRAWN]
@@ -95,7 +99,7 @@ def test_a_draft_model_changes_no_token_and_is_counted_apart(tiny: Path) -> None
     assert drafted >= accepted > 0
     assert figures.fields()["draft_model"] == {"name": "Tiny qwen2", "drafted": drafted, "accepted": accepted}
     assert f"draft model  Tiny qwen2: {accepted} of {drafted} tokens accepted" in table(figures)
-    alone = checked(load_parts(tiny, 1, 512), [EDIT, CHAT, DRAWN], hostile=False)
+    alone = checked(loaded(tiny), [EDIT, CHAT, DRAWN], hostile=False)
     assert alone.token_hash == figures.token_hash and alone.fields()["draft_model"] is None
 
 
@@ -144,4 +148,4 @@ def test_the_first_difference_names_case_drafter_and_place() -> None:
 
 def test_nothing_to_verify_is_said(tiny: Path) -> None:
     with pytest.raises(RequestError, match="no case"):
-        checked(load_parts(tiny, 1, 512), [])
+        checked(loaded(tiny), [])
