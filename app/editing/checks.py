@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from app.editing.alignment import align
 from app.editing.churn import churned_lines
 from app.editing.elision import Elision, find_elisions
+from app.editing.indent_drift import indent_drift
 from app.editing.language import Language
 from app.editing.lost_lines import lost_runs
 from app.editing.named import asked_lines, code_words, named_symbols, symbols_of, words_of
@@ -33,7 +34,7 @@ class CheckWarning:
     """What one check found."""
 
     code: str
-    """`lost_lines`, `elision`, `deletions`, `syntax` or `churn`."""
+    """`lost_lines`, `elision`, `deletions`, `syntax`, `churn` or `indent`."""
     message: str
     """One sentence."""
     lines: tuple[int, ...]
@@ -98,7 +99,7 @@ def run_checks(
         *_lost_and_elided(source, result, instruction, language, symbols, named),
         *_deletions(deleted, allowed, source, result),
         *(errors or ()),
-        *_churn(source, result),
+        *_white_space(source, result),
     ]
     radius = _blast_radius(source, result, instruction, named)
     return CheckReport(tuple(warnings), deleted, allowed, radius, errors is not None)
@@ -183,12 +184,20 @@ def _deletions(deleted: int, allowed: int, source: Sequence[str], result: Sequen
     return [CheckWarning("deletions", message, _numbers(lines), in_source=True, blocking=True)]
 
 
-def _churn(source: Sequence[str], result: Sequence[str]) -> list[CheckWarning]:
-    lines = sorted({churn.source for churn in churned_lines(source, result)})
-    if not lines:
-        return []
-    count = "1 line differs" if len(lines) == 1 else f"{len(lines)} lines differ"
-    return [CheckWarning("churn", f"{count} in white space only.", _numbers(lines), in_source=True, blocking=False)]
+def _white_space(source: Sequence[str], result: Sequence[str]) -> list[CheckWarning]:
+    churned = churned_lines(source, result)
+    warnings = []
+    if lines := sorted({churn.source for churn in churned}):
+        message = f"{_count(lines, 'line differs', 'lines differ')} in white space only."
+        warnings.append(CheckWarning("churn", message, _numbers(lines), in_source=True, blocking=False))
+    for drift in indent_drift(source, result, {churn.result for churn in churned}):
+        message = f"{_count(drift.lines, 'line is', 'lines are')} indented {drift.words}."
+        warnings.append(CheckWarning("indent", message, _numbers(drift.lines), in_source=False, blocking=False))
+    return warnings
+
+
+def _count(lines: Sequence[int], one: str, several: str) -> str:
+    return f"{len(lines)} {one if len(lines) == 1 else several}"
 
 
 def _blast_radius(
