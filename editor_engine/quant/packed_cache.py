@@ -11,7 +11,6 @@ anything else shows without reading a gigabyte at each load.
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import logging
@@ -19,9 +18,8 @@ import mmap
 import os
 import shutil
 import struct
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -31,6 +29,7 @@ import numpy.typing as npt
 
 from editor_engine.errors import ModelFileError, ModelMissingError
 from editor_engine.foreign_json import open_regular, parse_object
+from editor_engine.scratch_file import scratch_file, sweep
 
 Bytes = npt.NDArray[np.uint8]
 _MAGIC = b"RDPACK01"
@@ -144,7 +143,7 @@ def _write(path: Path, sha256: str, layout: int, matrices: Sequence[Matrix], pac
     _sweep(path.parent, layout)
     if shutil.disk_usage(path.parent).free < sum(m.raw.nbytes for m in matrices) + _SPARE_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    with _temporary(path) as file:
+    with scratch_file(path.parent, f"{path.name}.", ".tmp") as file:
         # The offsets are known only after packing: tensors first, at the place a header of this size leaves them.
         rows: list[list[Any]] = [[m.name, m.type_name, m.outputs, m.inputs, 2**53, 2**53] for m in matrices]
         made_ns = int(time.time()) * 10**9  # a whole second: every file system keeps it exactly
@@ -170,30 +169,14 @@ def _write(path: Path, sha256: str, layout: int, matrices: Sequence[Matrix], pac
     _flush_folder(path.parent)
 
 
-@contextlib.contextmanager
-def _temporary(path: Path) -> Iterator[IO[bytes]]:
-    """A new file beside `path`, locked while it is written and removed unless it was renamed."""
-    file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.", suffix=".tmp", delete=False)
-    try:
-        with file:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-            yield file
-    finally:
-        Path(file.name).unlink(missing_ok=True)
-
-
 def _sweep(folder: Path, layout: int) -> None:
     """Remove what killed writers left, and packed weights of older layouts."""
+    sweep(folder, "packed-v*.tmp")
     for path in folder.glob("packed-v*"):
         version = path.name.removeprefix("packed-v")
-        with contextlib.suppress(OSError):  # another process may sweep as well
-            if version.isdecimal() and int(version) < layout:
+        if version.isdecimal() and int(version) < layout:
+            with contextlib.suppress(OSError):  # another process may sweep as well
                 path.unlink()
-            elif path.suffix == ".tmp" and path.stat().st_size > 0:  # an empty one may be about to be locked
-                with path.open("rb") as file:
-                    # A living writer holds the lock; the system drops it with the process.
-                    fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    path.unlink()
 
 
 def _flush_folder(folder: Path) -> None:

@@ -4,20 +4,20 @@ Knows nothing of sources. Invariant: the file appears under its name only when i
 decided by its SHA-256, never by its name.
 """
 
-import contextlib
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 from editor_engine.config import models_dir
 from editor_engine.errors import ModelFileError
+from editor_engine.scratch_file import scratch_file, sweep
 from editor_engine.store.catalogue import catalogue, find
 from editor_engine.store.hashing import CHUNK, OnBytes
 from editor_engine.store.installed import InstalledModel, find_installed, write_record
 from editor_engine.store.sources import require_space
 
 _MAGIC = b"GGUF"
+_SCRATCH = ".import-"
 
 
 def import_file(source: Path, model_id: str | None = None, on_bytes: OnBytes = lambda done: None) -> InstalledModel:
@@ -44,22 +44,18 @@ def import_file(source: Path, model_id: str | None = None, on_bytes: OnBytes = l
                 raise ModelFileError(f"{source} is not a GGUF file.")
             stream.seek(0)
             folder.mkdir(parents=True, exist_ok=True)
+            sweep(folder, f"{_SCRATCH}*")
             require_space(folder, os.fstat(stream.fileno()).st_size)
-            handle, temporary = tempfile.mkstemp(prefix=".import-", dir=folder)
-            try:
+            with scratch_file(folder, _SCRATCH) as copy:
                 digest = hashlib.sha256()
-                with os.fdopen(handle, "wb") as copy:
-                    while chunk := stream.read(CHUNK):
-                        digest.update(chunk)
-                        copy.write(chunk)
-                        on_bytes(copy.tell())
-                    copy.flush()
-                    os.fsync(copy.fileno())
+                while chunk := stream.read(CHUNK):
+                    digest.update(chunk)
+                    copy.write(chunk)
+                    on_bytes(copy.tell())
+                copy.flush()
+                os.fsync(copy.fileno())
                 file = folder / _file_name(source, name, named=model_id is not None, sha256=digest.hexdigest())
-                os.replace(temporary, file)
-            finally:
-                with contextlib.suppress(FileNotFoundError):  # it has been renamed
-                    os.unlink(temporary)
+                os.replace(copy.name, file)
         write_record(file, digest.hexdigest())
     except OSError as error:
         raise ModelFileError(f"{source} cannot be imported: {error.strerror or error}.") from error

@@ -1,5 +1,6 @@
 """What is in the models folder, what is handed out of it, what is taken in and removed."""
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from editor_engine.store import sources
 from editor_engine.store.catalogue import CatalogueModel
 from editor_engine.store.importing import import_file
 from editor_engine.store.installed import find_installed, installed, locate, record_path, remove, verify, write_record
+from tests.support.saboteur import die, in_child
 from tests.support.wheel_index import content, index_model, use_catalogue
 
 SMALL = "qwen2.5-coder-0.5b"
@@ -185,6 +187,23 @@ def test_a_name_never_leads_out_of_the_folder(model: CatalogueModel, tmp_path: P
     source.write_bytes(b"GGUF")
     with pytest.raises(ModelFileError, match="cannot be the name of a model"):
         import_file(source, name)
+
+
+def test_what_a_killed_import_left_is_removed_by_the_next_one(model: CatalogueModel, tmp_path: Path) -> None:
+    large, small = tmp_path / "large.gguf", tmp_path / "small.gguf"
+    large.write_bytes(content() * 40)
+    small.write_bytes(content())
+    assert in_child(lambda: import_file(large, on_bytes=lambda done: die())) == -signal.SIGKILL
+    (left,) = models_dir().iterdir()
+    assert left.stat().st_size > 0
+
+    def meanwhile(done: int) -> None:
+        """Another import, which must not take this one for a dead one."""
+        if not (models_dir() / model.file).exists():
+            import_file(small)
+
+    assert import_file(large, "mine", meanwhile).path.read_bytes() == content() * 40
+    assert {path.name for path in models_dir().iterdir() if path.suffix != ".json"} == {"mine.gguf", model.file}
 
 
 def test_what_cannot_be_imported_leaves_nothing(
