@@ -42,7 +42,7 @@ soak: setup  ## full counts of the heavy tests, and the 1.5B model
 	$(BIN)/redraft models pull smollm2-135m
 	$(BIN)/redraft models pull qwen2.5-coder-0.5b
 	$(BIN)/redraft models pull qwen2.5-coder-1.5b
-	REDRAFT_SOAK=1 $(BIN)/python -m pytest
+	REDRAFT_SOAK=1 $(BIN)/python -m pytest --timeout=3600 --durations=20
 
 bench: setup  ## every speed figure of BENCH_MODEL against llama.cpp (long; REPEATS=1 for a look)
 	$(BIN)/redraft models pull $(BENCH_MODEL)

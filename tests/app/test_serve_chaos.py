@@ -5,7 +5,6 @@ A few actions a client in CI; with REDRAFT_SOAK=1 (`make soak`) they go on for a
 
 import asyncio
 import json
-import os
 import random
 import socket
 import time
@@ -20,10 +19,11 @@ from editor_engine.engine import Engine
 from editor_engine.events import Text
 from editor_engine.requests import CompletionRequest, Message
 from tests.support.serving import PATIENCE_S, Serving, serving
+from tests.support.soak import SOAK
 from tests.support.tiny_gguf import write_tiny
 
 CLIENTS = 64
-SECONDS = 60.0 if os.environ.get("REDRAFT_SOAK") == "1" else 0.0
+SECONDS = 60.0 if SOAK else 0.0
 ACTIONS = 5
 """Of each client at least, however long it takes."""
 QUESTIONS = [f"Question {number}: what is {number} times {number}?" for number in range(8)]

@@ -21,9 +21,10 @@ from app.errors import ExitCode
 from editor_engine.config import socket_path
 from tests.support.forked_commands import Forks, forks
 from tests.support.serving import PATIENCE_S
+from tests.support.soak import SOAK
 from tests.support.tiny_gguf import write_tiny
 
-KILLS = 500 if os.environ.get("REDRAFT_SOAK") == "1" else 10
+KILLS = 500 if SOAK else 10
 PREPARE = """
 import uvicorn.lifespan.on, uvicorn.loops.auto, uvicorn.protocols.http.auto, uvicorn.protocols.websockets.auto
 import app.serve_command, app.clients.in_process, editor_engine.engine, editor_engine.server.run

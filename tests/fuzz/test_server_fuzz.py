@@ -5,7 +5,6 @@ leave the server unable to answer the next one.
 """
 
 import contextlib
-import os
 import random
 import socket
 from pathlib import Path
@@ -24,9 +23,9 @@ from editor_engine.server.dispatcher import Dispatcher
 from editor_engine.server.metrics import Metrics
 from editor_engine.server.options import Limits, ServeOptions
 from tests.support.served_engine import MODEL, PATIENCE_S, live_server
+from tests.support.soak import SOAK
 from tests.support.tiny_gguf import write_tiny
 
-SOAK = os.environ.get("REDRAFT_SOAK") == "1"
 EACH = 2000 if SOAK else 40
 """Requests made up for each operation of the description."""
 RAW = 2000 if SOAK else 150

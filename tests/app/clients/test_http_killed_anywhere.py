@@ -3,7 +3,6 @@
 Some in CI; with REDRAFT_SOAK=1 (`make soak`) 500 of each.
 """
 
-import os
 import random
 import statistics
 import sys
@@ -16,15 +15,14 @@ from tests.support.edits import others
 from tests.support.forked_commands import Ended, Forks, forks
 from tests.support.headless_edit import CHANGED, SOURCE
 from tests.support.raw_server import raw_server
+from tests.support.soak import SOAK
 
-KILLS = 500 if os.environ.get("REDRAFT_SOAK") == "1" else 12
+KILLS = 500 if SOAK else 12
 PREPARE = """
 import anyio._backends._asyncio, httpcore2
 import app.clients.choose, app.clients.http, app.edit_command, app.editing.apply, app.headless, app.history_command
 app.clients.http.PAUSES_S = (0.0, 0.0, 0.0)
 """
-
-pytestmark = pytest.mark.timeout(1800)
 
 
 def edited(forked: Forks, file: Path, address: str) -> Ended:

@@ -19,8 +19,9 @@ from app.editing.settle import settle_all
 from app.errors import NothingToUndoError
 from tests.support.edits import NEW, OLD, edit_of, others
 from tests.support.saboteur import Dying, in_child
+from tests.support.soak import SOAK
 
-RANDOM_KILLS = 2000 if os.environ.get("REDRAFT_SOAK") == "1" else 200
+RANDOM_KILLS = 2000 if SOAK else 200
 MOST_CALLS = 60
 """More than any apply, undo or redo makes."""
 

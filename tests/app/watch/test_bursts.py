@@ -5,7 +5,6 @@ REDRAFT_SOAK=1 (`make soak`) makes 1,000 saves over 200 files instead of 200 ove
 
 import asyncio
 import gc
-import os
 import random
 import threading
 import tracemalloc
@@ -16,9 +15,10 @@ import pytest
 
 from app.watch.events import Proposed
 from app.watch.rules import StandingRules
+from tests.support.soak import SOAK
 from tests.support.watch_rig import WatchClient, edit_with, watching
 
-SAVES, FILES = (1000, 200) if os.environ.get("REDRAFT_SOAK") == "1" else (200, 40)
+SAVES, FILES = (1000, 200) if SOAK else (200, 40)
 ALL = StandingRules("Say hello.")
 
 
