@@ -1,6 +1,7 @@
 """Text as it may be shown on a terminal: escape sequences and invisible characters are spelled out, never sent.
 
-Knows nothing of layout. Invariant: what is returned has no control character but tab and, in `diff_lines`, no line end.
+Knows nothing of layout. Invariant: what is returned has no control character but tab and, in `diff_lines`, no line end;
+and each character takes the same cells in every terminal, whatever stands beside it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,14 +11,22 @@ import click
 from app.editing.diff import Hunk
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+_RANGES = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x1F3FB, 0x1F400))
+_SHIFTING = frozenset(chr(point) for points in _RANGES for point in points)
+"""Variation selectors and skin tones: some terminals make the character before them wider or narrower, some do not, and
+what follows in the line would stand elsewhere than it was laid out."""
 
 
 def visible(text: str) -> str:
-    """`text` with every character that a terminal would obey or hide written as an escape; tabs stay."""
+    """`text` with every character that a terminal would obey or hide, or that has no width of its own, as an escape."""
     return "".join(
-        char if char.isprintable() or char == "\t" else char.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for char in text
+        char if is_shown(char) else char.encode("unicode_escape", "surrogatepass").decode("ascii") for char in text
     )
+
+
+def is_shown(char: str) -> bool:
+    """True for a character that may be sent to a terminal as it is."""
+    return char == "\t" or (char.isprintable() and char not in _SHIFTING)
 
 
 def visible_lines(text: str) -> str:

@@ -102,7 +102,7 @@ def wrap(text: str, width: int, *, at_words: bool = False) -> tuple[int, ...]:
     total = cell_len(shown)
     if total <= width or width < 2:
         return (0, max(total, 1))
-    if len(shown) == total and not at_words:
+    if shown.isascii() and not at_words:
         return (*range(0, total, width), total)
     breaks, at, after_space = [0], 0, 0
     for char in shown:

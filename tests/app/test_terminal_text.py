@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from app.editing.diff import make_hunks
 from app.editing.document import open_bytes
 from app.editing.result import make_result
-from app.terminal_text import diff_lines, visible, visible_lines
+from app.terminal_text import diff_lines, is_shown, visible, visible_lines
 
 ANY_TEXT = st.text(alphabet=st.characters(), max_size=40)
 """Surrogates and control characters among them."""
@@ -24,6 +24,8 @@ ANY_TEXT = st.text(alphabet=st.characters(), max_size=40)
         ("line\nline\u2028line", r"line\nline\u2028line"),
         ("\u202eevil\u202c \u200b\ufeff", r"\u202eevil\u202c \u200b\ufeff"),
         ("\udce9 \U000e0041", r"\udce9 \U000e0041"),
+        ("❤\ufe0f ❤\ufe0e 葛\U000e0100 👍\U0001f3fd", r"❤\ufe0f ❤\ufe0e 葛\U000e0100 👍\U0001f3fd"),
+        ("e\u0301 ก็ 한 日本語 👍 \U0001f1e9\U0001f1ea", "e\u0301 ก็ 한 日本語 👍 \U0001f1e9\U0001f1ea"),
     ],
 )
 def test_what_is_shown(text: str, shown: str) -> None:
@@ -40,7 +42,8 @@ def test_nothing_a_terminal_obeys_is_left(text: str) -> None:
     shown = visible(text)
     assert all(char.isprintable() or char == "\t" for char in shown)
     shown.encode()
-    if all(char.isprintable() or char == "\t" for char in text):
+    assert all(map(is_shown, shown))
+    if all(map(is_shown, text)):
         assert shown == text
 
 
