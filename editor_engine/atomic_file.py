@@ -1,24 +1,22 @@
 """Puts a small file in its place whole or not at all, and leaves nothing beside it where that fails.
 
-Knows nothing of what is in it. Light. Invariant: readers see the old file or the new one, and a full disk leaves no
-temporary file behind.
+Knows nothing of what is in it. Light. Invariant: readers see the old file or the new one, and neither
+a full disk nor a kill leaves temporary files that stay.
 """
 
+import glob
 import os
-import tempfile
 from pathlib import Path
+
+from editor_engine.scratch_file import scratch_file, sweep
 
 
 def write_atomically(path: Path, data: bytes, *, durable: bool = False) -> None:
     """Write `data` under `path` in a folder that exists; `durable` also waits until the disk has it. Raises OSError."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".new")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            if durable:
-                stream.flush()
-                os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    sweep(path.parent, f".{glob.escape(path.name)}-*.new")
+    with scratch_file(path.parent, f".{path.name}-", ".new") as stream:
+        stream.write(data)
+        stream.flush()
+        if durable:
+            os.fsync(stream.fileno())
+        os.replace(stream.name, path)

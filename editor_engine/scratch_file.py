@@ -1,4 +1,4 @@
-"""Large files under a temporary name, and the end of those that a killed process left.
+"""Files under a temporary name, and the end of those that a killed process left.
 
 Knows nothing of what is in them. Light. Invariant: a file whose writer lives is never removed: the writer holds its
 lock, which the system drops with the process.
@@ -6,6 +6,7 @@ lock, which the system drops with the process.
 
 import contextlib
 import fcntl
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,20 +16,23 @@ from typing import IO
 @contextlib.contextmanager
 def scratch_file(folder: Path, prefix: str, suffix: str = "") -> Iterator[IO[bytes]]:
     """A new file of that folder, locked while it is written and removed unless it was renamed. Raises OSError."""
-    file = tempfile.NamedTemporaryFile(dir=folder, prefix=prefix, suffix=suffix, delete=False)
-    try:
-        with file:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-            yield file
-    finally:
-        Path(file.name).unlink(missing_ok=True)
+    while True:
+        file = tempfile.NamedTemporaryFile(dir=folder, prefix=prefix, suffix=suffix, delete=False)
+        try:
+            with file:
+                with contextlib.suppress(OSError):  # a file system without locks, where `sweep` removes nothing
+                    fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+                if os.fstat(file.fileno()).st_nlink == 0:  # swept before it was locked
+                    continue
+                yield file
+                return
+        finally:
+            Path(file.name).unlink(missing_ok=True)
 
 
 def sweep(folder: Path, pattern: str) -> None:
     """Remove what killed writers left under names of this pattern."""
     for path in folder.glob(pattern):
-        with contextlib.suppress(OSError):  # another process may sweep as well
-            if path.stat().st_size > 0:  # an empty one may be about to be locked
-                with path.open("rb") as file:
-                    fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    path.unlink()
+        with contextlib.suppress(OSError), path.open("rb") as file:  # another process may sweep as well
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
