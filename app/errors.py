@@ -276,3 +276,17 @@ class InterruptedByUserError(AppError):
 
     exit_code = ExitCode.INTERRUPTED
     code = "interrupted"
+
+
+# --- everything else --------------------------------------------------------------------------------------------------
+
+
+def foreseen(error: BaseException) -> AppError:
+    """The error itself if it is of this family, else the one that stands for it, with the exit code it ends with."""
+    if isinstance(error, AppError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return InterruptedByUserError("Interrupted.")
+    if isinstance(error, OSError):  # files have sentences of their own by now: what is left is mostly a full disk
+        return FileError(f"The output cannot be written: {error.strerror or error}.")
+    return InternalError(f"An internal error, {type(error).__name__}: {error}.")

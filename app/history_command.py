@@ -5,7 +5,8 @@ stderr.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import click
@@ -13,7 +14,7 @@ import click
 from app.editing.history import Step, entries, redo_edit, undo_edit
 from app.editing.journal import Entry, Journal
 from app.errors import AppError, ExitCode
-from app.json_events import JsonWriter
+from app.json_events import JsonWriter, ending_in_a_result
 from app.paths import journal_dir, shown
 
 _Act = Callable[[str | None, Journal], Step]
@@ -44,56 +45,51 @@ def redo(file: str | None, as_json: bool) -> int:
 def history(file: str | None, as_json: bool) -> int:
     """List applied edits."""
     writer = JsonWriter(sys.stdout) if as_json else None
-    try:
-        found = entries(file, Journal(journal_dir()))
-    except AppError as error:
-        return _failed(error, writer)
-    for entry in found:
+    with _answered(writer) as codes:
+        for entry in entries(file, Journal(journal_dir())):
+            if writer is not None:
+                writer.write("item", **_fields(entry))
+            else:
+                line = f"{entry.id}  {_when(entry):20}  {entry.state.value:8}  {shown(entry.path)}  {_note(entry)}"
+                click.echo(line.rstrip())
         if writer is not None:
-            writer.write("item", **_fields(entry))
-        else:
-            line = f"{entry.id}  {_when(entry):20}  {entry.state.value:8}  {shown(entry.path)}  {_note(entry)}"
-            click.echo(line.rstrip())
-    if writer is not None:
-        writer.result(outcome="unchanged", exit_code=ExitCode.OK)
-    return ExitCode.OK
+            writer.result(outcome="unchanged", exit_code=ExitCode.OK)
+    return codes[-1]
 
 
 def _step(act: _Act, done: str, file: str | None, as_json: bool) -> int:
     writer = JsonWriter(sys.stdout) if as_json else None
-    try:
+    with _answered(writer) as codes:
         step = act(file, Journal(journal_dir()))
+        for entry_id in step.damaged:
+            click.echo(f"The journal entry {entry_id} is damaged and was passed over.", err=True)
+        if writer is None:
+            click.echo(f"{done}: {shown(step.entry.path)} (journal entry {step.entry.id}).", err=True)
+        else:
+            receipt = {
+                "path": step.entry.path,
+                "before_sha256": step.before_sha256,
+                "after_sha256": step.after_sha256,
+                "outside_identical": True,
+                "guarded": step.guarded,
+                "journal_id": step.entry.id,
+            }
+            writer.result(outcome="applied", exit_code=ExitCode.OK, receipt=receipt)
+    return codes[-1]
+
+
+@contextmanager
+def _answered(writer: JsonWriter | None) -> Iterator[list[ExitCode]]:
+    """Gives where the exit code will be, last: a machine's result says what failed, people are told by the command
+    line."""
+    codes = [ExitCode.OK]
+    try:
+        with ending_in_a_result(writer):
+            yield codes
     except AppError as error:
-        return _failed(error, writer)
-    for entry_id in step.damaged:
-        click.echo(f"The journal entry {entry_id} is damaged and was passed over.", err=True)
-    if writer is None:
-        click.echo(f"{done}: {shown(step.entry.path)} (journal entry {step.entry.id}).", err=True)
-    else:
-        receipt = {
-            "path": step.entry.path,
-            "before_sha256": step.before_sha256,
-            "after_sha256": step.after_sha256,
-            "outside_identical": True,
-            "guarded": step.guarded,
-            "journal_id": step.entry.id,
-        }
-        writer.result(outcome="applied", exit_code=ExitCode.OK, receipt=receipt)
-    return ExitCode.OK
-
-
-def _failed(error: AppError, writer: JsonWriter | None) -> int:
-    """The machine's last line has the error; without `--json` the command line's own handler prints it."""
-    if writer is None:
-        raise error
-    outcomes = {ExitCode.CONFLICT: "conflict", ExitCode.UNCHANGED: "unchanged", ExitCode.INTERRUPTED: "cancelled"}
-    writer.result(
-        outcome=outcomes.get(error.exit_code, "failed"),
-        exit_code=error.exit_code,
-        error={"code": error.code, "message": str(error)},
-        receipt=None,
-    )
-    return error.exit_code
+        if writer is None:
+            raise
+        codes.append(error.exit_code)
 
 
 def _fields(entry: Entry) -> dict[str, object]:

@@ -7,13 +7,24 @@ Unicode (file names with stray bytes) is written with JSON's own escapes, never 
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import PurePath
 from typing import Any, TextIO
 
+from app.errors import AppError, ExitCode, foreseen
+
 SCHEMA_VERSION = 1
 """Fields are only ever added within a version."""
+
+OUTCOMES = {
+    ExitCode.REFUSED: "refused",
+    ExitCode.UNCHANGED: "unchanged",
+    ExitCode.CONFLICT: "conflict",
+    ExitCode.INTERRUPTED: "cancelled",
+}
+"""Exit code of an error -> outcome; every other error is `failed`."""
 
 
 def plain_data(value: object) -> Any:
@@ -38,6 +49,8 @@ class JsonWriter:
         self._stream = stream
         self._clock = clock
         self._started = clock()
+        self.ended = False
+        """The result has been written."""
 
     def write(self, kind: str, **fields: object) -> None:
         """One line, flushed at once: a reader on the other end of a pipe follows live."""
@@ -50,13 +63,27 @@ class JsonWriter:
         self._stream.write(json.dumps(line, ensure_ascii=True, allow_nan=False) + "\n")
         self._stream.flush()
 
-    def result(
-        self,
-        *,
-        outcome: str,
-        exit_code: int,
-        error: Mapping[str, str] | None = None,
-        **fields: object,
-    ) -> None:
-        """The last line. `error` is {code, message} or None."""
-        self.write("result", outcome=outcome, exit_code=int(exit_code), error=error, **fields)
+    def result(self, *, outcome: str, exit_code: int, **fields: object) -> None:
+        """The last line, of one shape for every command; `error` is {code, message} or None."""
+        shape: dict[str, object] = {"error": None, "hunks": None, "stats": None, "warnings": [], "receipt": None}
+        self.ended = True
+        self.write("result", outcome=outcome, exit_code=int(exit_code), **{**shape, **fields})
+
+    def failed(self, error: AppError, **fields: object) -> None:
+        """The last line of what did not work."""
+        said = {"code": error.code, "message": str(error)}
+        outcome = OUTCOMES.get(error.exit_code, "failed")
+        self.result(outcome=outcome, exit_code=error.exit_code, error=said, **fields)
+
+
+@contextmanager
+def ending_in_a_result(writer: JsonWriter | None, **fields: object) -> Iterator[None]:
+    """Inside, whatever goes wrong is told in a result, with `fields`, if none was written; then it goes on its way."""
+    try:
+        yield
+    except BrokenPipeError:  # nobody reads what we would say about it
+        raise
+    except (Exception, KeyboardInterrupt) as error:
+        if writer is not None and not writer.ended:
+            writer.failed(foreseen(error), **fields)
+        raise

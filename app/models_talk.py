@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from app.errors import AppError, ExitCode, InterruptedByUserError
-from app.json_events import JsonWriter
+from app.json_events import JsonWriter, ending_in_a_result
 from editor_engine.errors import EngineError
 from editor_engine.store.catalogue import gigabytes
 
@@ -57,18 +57,11 @@ def answering(
     from app.clients.in_process import app_error
 
     output = Output(as_json)
-    try:
-        yield output
-    except (EngineError, AppError, KeyboardInterrupt, click.Abort) as error:
-        failure = _as_app_error(error, app_error, interrupted)
-        if output.lines:
-            cancelled = failure.exit_code == ExitCode.INTERRUPTED
-            output.lines.result(
-                outcome="cancelled" if cancelled else "failed",
-                exit_code=failure.exit_code,
-                error={"code": failure.code, "message": str(failure)},
-            )
-        raise failure from error
+    with ending_in_a_result(output.lines):
+        try:
+            yield output
+        except (EngineError, AppError, KeyboardInterrupt, click.Abort) as error:
+            raise _as_app_error(error, app_error, interrupted) from error
     if output.lines:
         output.lines.result(outcome=outcome(), exit_code=ExitCode.OK)
 

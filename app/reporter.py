@@ -27,14 +27,6 @@ LOW_ACCEPTANCE = 0.5
 PLAIN_STEPS = 3
 """Passes without a draft from which plain decoding's time is estimated."""
 
-OUTCOMES = {
-    ExitCode.REFUSED: "refused",
-    ExitCode.UNCHANGED: "unchanged",
-    ExitCode.CONFLICT: "conflict",
-    ExitCode.INTERRUPTED: "cancelled",
-}
-"""Exit code of an error -> outcome; every other error is `failed`."""
-
 
 class Reporter(Protocol):
     """Hears of everything that happens, in order."""
@@ -64,7 +56,7 @@ class JsonReporter:
         expected_s = None if rates is None else rates.seconds(plan.budget)
         prompt = {"messages": plan.prompt.messages, "prefill": plan.prompt.prefill}
         self._start(plan, plan.budget.prompt, None, plan.budget.expected, expected_s, prompt=prompt)
-        self._result("declined", ExitCode.OK, None, None)
+        self._lines.result(outcome="declined", exit_code=ExitCode.OK, **self._found(None))
 
     def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None:
         self._start(
@@ -157,23 +149,20 @@ class JsonReporter:
         """Notes are talk; programs have the fields."""
 
     def finished(self, outcome: str, receipt: Receipt | None = None) -> None:
-        self._result(outcome, ExitCode.OK, None, receipt)
+        self._lines.result(outcome=outcome, exit_code=ExitCode.OK, **self._found(receipt))
 
     def failed(self, error: AppError) -> None:
-        outcome = OUTCOMES.get(error.exit_code, "failed")
-        self._result(outcome, error.exit_code, {"code": error.code, "message": str(error)}, None)
+        self._lines.failed(error, **self._found(None))
 
-    def _result(self, outcome: str, exit_code: ExitCode, error: dict[str, str] | None, receipt: Receipt | None) -> None:
-        self._lines.result(
-            outcome=outcome,
-            exit_code=exit_code,
-            error=error,
-            hunks=self._hunks,
-            stats=None if self._stats is None else stats_fields(self._stats),
-            warnings=[warning_fields(warning) for warning in self._warnings],
-            receipt=receipt,
-            proof=None if self._proof is None else {"exactness": "checked", **plain_data(self._proof)},
-        )
+    def _found(self, receipt: Receipt | None) -> dict[str, object]:
+        """What the result says of the edit."""
+        return {
+            "hunks": self._hunks,
+            "stats": None if self._stats is None else stats_fields(self._stats),
+            "warnings": [warning_fields(warning) for warning in self._warnings],
+            "receipt": receipt,
+            "proof": None if self._proof is None else {"exactness": "checked", **plain_data(self._proof)},
+        }
 
 
 def warning_fields(warning: CheckWarning) -> dict[str, object]:

@@ -19,10 +19,10 @@ from app.editing.review import Decision, Review
 from app.editing.under_review import UnderReview, apply_reviews, from_patch, from_patch_stream, from_store
 from app.errors import AppError, ConflictError, ExitCode, UsageError
 from app.headless import Streams, standard_streams
-from app.json_events import JsonWriter
+from app.json_events import JsonWriter, ending_in_a_result
 from app.paths import journal_dir, proposals_dir, shown
 from app.plain import PlainLines, PlainReview
-from app.reporter import OUTCOMES, hunk_fields
+from app.reporter import hunk_fields
 
 
 @click.command("review")
@@ -42,25 +42,28 @@ def review(what: str | None, as_list: bool, plain: bool, as_json: bool, apply: b
         raise UsageError("--apply goes with --json; the other ways ask before they write.")
     writer = JsonWriter(sys.stdout) if as_json else None
     store = ProposalStore(proposals_dir())
+    if writer is not None:
+        return _answered(what, store, writer, as_list=as_list, apply=apply)
+    if as_list:
+        return _listed(store.entries(), store, None)
+    if what == "-":
+        raise UsageError("Answers come from stdin, so a patch from there goes with --json only.")
+    files = _wanted(what, store)
+    if not files:
+        click.echo("Nothing waits for review.", err=True)
+        return ExitCode.OK
+    return _in_plain_lines(files, store, standard_streams()) if plain else _in_terminal_ui(files, store)
+
+
+def _answered(what: str | None, store: ProposalStore, writer: JsonWriter, *, as_list: bool, apply: bool) -> int:
+    """The answer for programs, which ends in a result whatever happens."""
     try:
-        if as_list:
-            return _listed(store.entries(), store, writer)
-        if what == "-" and writer is None:
-            raise UsageError("Answers come from stdin, so a patch from there goes with --json only.")
-        files = _wanted(what, store)
-        if writer is not None:
-            return _for_programs(files, store, writer, apply=apply)
-        if not files:
-            click.echo("Nothing waits for review.", err=True)
-            return ExitCode.OK
-        if plain:
-            return _in_plain_lines(files, store, standard_streams())
+        with ending_in_a_result(writer, hunks=0, receipts=[]):
+            if as_list:
+                return _listed(store.entries(), store, writer)
+            return _for_programs(_wanted(what, store), store, writer, apply=apply)
     except AppError as error:
-        if writer is None:
-            raise
-        _result(writer, error.exit_code, error, 0, ())
         return error.exit_code
-    return _in_terminal_ui(files, store)
 
 
 def _wanted(what: str | None, store: ProposalStore) -> tuple[UnderReview, ...]:
@@ -124,22 +127,13 @@ def _for_programs(files: Sequence[UnderReview], store: ProposalStore, writer: Js
             apply_reviews(all_of_it, Journal(journal_dir()), store, receipts.append)
         except AppError as failure:
             error = failure
-    code = ExitCode.OK if error is None else error.exit_code
-    _result(writer, code, error, count, receipts)
-    return code
-
-
-def _result(
-    writer: JsonWriter, code: ExitCode, error: AppError | None, hunks: int, receipts: Sequence[Receipt]
-) -> None:
-    outcome = "applied" if receipts else "changed" if hunks else "unchanged"
-    writer.result(
-        outcome=outcome if error is None else OUTCOMES.get(code, "failed"),
-        exit_code=code,
-        error=None if error is None else {"code": error.code, "message": str(error)},
-        hunks=hunks,
-        receipts=list(receipts),
-    )
+    # `receipt` is that of the first file, so that one file's answer reads as an edit's does.
+    said = {"hunks": count, "receipt": receipts[0] if receipts else None, "receipts": receipts}
+    if error is not None:
+        writer.failed(error, **said)
+        return error.exit_code
+    writer.result(outcome="applied" if receipts else "changed" if count else "unchanged", exit_code=ExitCode.OK, **said)
+    return ExitCode.OK
 
 
 def _begun(files: Sequence[UnderReview]) -> list[tuple[UnderReview, Review]]:

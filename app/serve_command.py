@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.errors import (
-    AppError,
     EngineUnreachableError,
     ExitCode,
     InterruptedByUserError,
     MemoryLimitError,
     UsageError,
 )
-from app.json_events import JsonWriter
+from app.json_events import JsonWriter, ending_in_a_result
 from app.load_flags import load_flags
 from app.load_options import Given, LoadOptions
 from app.paths import logs_dir, private_dir, shown
@@ -88,7 +87,7 @@ def serve(
     from editor_engine.server.options import Limits, ServeOptions
 
     lines = JsonWriter(sys.stdout) if as_json else None
-    try:
+    with ending_in_a_result(lines):
         if socket == "":
             raise UsageError("--socket wants the path of a socket; it was given an empty one.")
         if host is not None and port is None:
@@ -103,16 +102,6 @@ def serve(
         )
         find = partial(_find, load_settings().load.over(load), isa, cache_mb * MEGABYTE)
         _serve(options, find, lines, quiet)
-    except (AppError, KeyboardInterrupt) as error:
-        failure = error if isinstance(error, AppError) else InterruptedByUserError("Interrupted.")
-        if lines:
-            cancelled = failure.exit_code == ExitCode.INTERRUPTED
-            lines.result(
-                outcome="cancelled" if cancelled else "failed",
-                exit_code=failure.exit_code,
-                error={"code": failure.code, "message": str(failure)},
-            )
-        raise failure from error
     if lines:
         lines.result(outcome="unchanged", exit_code=ExitCode.OK)
     return ExitCode.OK

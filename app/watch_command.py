@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.errors import AppError, ExitCode, UsageError
+from app.json_events import JsonWriter, ending_in_a_result
 from app.load_flags import load_flags
 from app.load_options import Given
 
@@ -68,28 +69,30 @@ def watch(
     from app.watch.rules import StandingRules, read_rules
     from app.watch_report import JsonListener, TalkListener
 
-    listener: WatchListener = JsonListener(sys.stdout) if as_json else TalkListener(sys.stderr, quiet)
-    try:
-        if instruction is not None and not instruction.strip():
-            raise UsageError("The instruction is empty; say what to change.")
-        settings = load_settings()
-        options = WatchOptions(
-            paths=paths,
-            standing=StandingRules(instruction) if rules is None else read_rules(rules, instruction),
-            apply=apply,
-            once=once,
-            poll=poll,
-            limits=EditLimits(
-                strict=settings.strict if strict is None else strict,
-                draft=settings.draft if no_draft is None else not no_draft,
-                max_deletions=max_deletions,
-            ),
-        )
-        client = choose(settings, engine=engine, load=load, child=True, on_note=listener.note)
-        code = asyncio.run(_run(options, client, notify, listener, until_eof=until_eof))
-    except AppError as error:
-        return listener.failed(error)
-    return listener.finished(code)
+    lines = JsonWriter(sys.stdout) if as_json else None
+    listener: WatchListener = TalkListener(sys.stderr, quiet) if lines is None else JsonListener(lines)
+    with ending_in_a_result(lines):
+        try:
+            if instruction is not None and not instruction.strip():
+                raise UsageError("The instruction is empty; say what to change.")
+            settings = load_settings()
+            options = WatchOptions(
+                paths=paths,
+                standing=StandingRules(instruction) if rules is None else read_rules(rules, instruction),
+                apply=apply,
+                once=once,
+                poll=poll,
+                limits=EditLimits(
+                    strict=settings.strict if strict is None else strict,
+                    draft=settings.draft if no_draft is None else not no_draft,
+                    max_deletions=max_deletions,
+                ),
+            )
+            client = choose(settings, engine=engine, load=load, child=True, on_note=listener.note)
+            code = asyncio.run(_run(options, client, notify, listener, until_eof=until_eof))
+        except AppError as error:
+            return listener.failed(error)
+        return listener.finished(code)
 
 
 async def _run(

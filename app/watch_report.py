@@ -9,11 +9,13 @@ from collections import Counter
 from typing import Protocol, TextIO
 
 from app.errors import AppError, ExitCode
-from app.json_events import JsonWriter
-from app.reporter import OUTCOMES
+from app.json_events import OUTCOMES, JsonWriter
 from app.terminal_text import visible
 from app.watch.events import Failed, StatusChanged, WatchEvent
 from app.watch.wording import event_fields, event_sentence
+
+_DONE = {"applied": "applied", "changed": "proposal"}
+"""Outcome of a watch that ended as it should -> the event that makes it so; the first that happened counts."""
 
 
 class WatchListener(Protocol):
@@ -28,8 +30,8 @@ class WatchListener(Protocol):
 class JsonListener:
     """The machine interface."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._lines = JsonWriter(stream)
+    def __init__(self, lines: JsonWriter) -> None:
+        self._lines = lines
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
 
@@ -44,18 +46,17 @@ class JsonListener:
             self._lines.write("note", message=sentence)
 
     def finished(self, code: ExitCode) -> ExitCode:
-        outcome = "applied" if self._counts["applied"] else "changed"
-        self._result(outcome if code is ExitCode.OK else OUTCOMES[code], code, None)
+        outcome = next((name for name, kind in _DONE.items() if self._counts[kind]), "unchanged")
+        self._lines.result(outcome=OUTCOMES.get(code, outcome), exit_code=code, **self._sums())
         return code
 
     def failed(self, error: AppError) -> ExitCode:
-        said = {"code": error.code, "message": str(error)}
-        self._result(OUTCOMES.get(error.exit_code, "failed"), error.exit_code, said)
+        self._lines.failed(error, **self._sums())
         return error.exit_code
 
-    def _result(self, outcome: str, code: ExitCode, error: dict[str, str] | None) -> None:
-        counts = {"proposals": self._counts["proposal"], "applied": self._counts["applied"]}
-        self._lines.result(outcome=outcome, exit_code=code, error=error, failed=self._counts["failed"], **counts)
+    def _sums(self) -> dict[str, int]:
+        counts = self._counts
+        return {"failed": counts["failed"], "proposals": counts["proposal"], "applied": counts["applied"]}
 
 
 class TalkListener:

@@ -14,7 +14,7 @@ import click
 
 from app.editing.interrupts import ends_as_interrupts
 from app.errors import AppError, ExitCode, InterruptedByUserError, UsageError
-from app.json_events import JsonWriter
+from app.json_events import JsonWriter, ending_in_a_result
 from app.load_flags import load_flags
 from app.load_options import Given, LoadOptions
 from app.terminal_text import visible_lines
@@ -55,7 +55,7 @@ class Output:
 
     def __init__(self, workload: str, as_json: bool) -> None:
         self._workload = workload
-        self._lines = JsonWriter(sys.stdout) if as_json else None
+        self.lines = JsonWriter(sys.stdout) if as_json else None
 
     def progress(self, words: str) -> None:
         """One step more."""
@@ -69,22 +69,16 @@ class Output:
         verdict: AppError | None = None,
     ) -> None:
         """The figures: words for people or the result line for programs; `verdict` is why they are no success."""
-        if self._lines:
+        if self.lines:
             more = {"workload": self._workload, "conditions": conditions, **fields}
-            outcome, code = ("unchanged", ExitCode.OK) if verdict is None else ("refused", verdict.exit_code)
-            error = None if verdict is None else {"code": verdict.code, "message": str(verdict)}
-            self._lines.write("result", outcome=outcome, exit_code=int(code), error=error, **more)
+            if verdict is None:
+                self.lines.result(outcome="unchanged", exit_code=ExitCode.OK, **more)
+            else:
+                self.lines.failed(verdict, **more)
             return
         from editor_engine.bench.conditions import words
 
         click.echo(visible_lines(f"{words(conditions)}\n\n{table}"))
-
-    def failed(self, error: AppError) -> None:
-        """The result line of a failure; its words are the caller's business."""
-        if self._lines:
-            outcome = "cancelled" if error.exit_code == ExitCode.INTERRUPTED else "failed"
-            said = {"code": error.code, "message": str(error)}
-            self._lines.result(outcome=outcome, exit_code=error.exit_code, error=said, workload=self._workload)
 
 
 @contextmanager
@@ -93,21 +87,16 @@ def answering(workload: str, as_json: bool) -> Iterator[Output]:
     from app.clients.in_process import app_error
 
     output = Output(workload, as_json)
-    try:
-        with ends_as_interrupts():
-            yield output
-    except (EngineError, AppError, KeyboardInterrupt, click.Abort) as error:
-        failure: AppError
-        if isinstance(error, RequestError):  # here, what is asked comes straight from the options
-            failure = UsageError(str(error))
-        elif isinstance(error, EngineError):
-            failure = app_error(error)
-        elif isinstance(error, AppError):
-            failure = error
-        else:
-            failure = InterruptedByUserError("Interrupted; an unfinished run gives no figures.")
-        output.failed(failure)
-        raise failure from error
+    with ending_in_a_result(output.lines, workload=workload, conditions=None):
+        try:
+            with ends_as_interrupts():
+                yield output
+        except RequestError as error:  # here, what is asked comes straight from the options
+            raise UsageError(str(error)) from error
+        except EngineError as error:
+            raise app_error(error) from error
+        except (KeyboardInterrupt, click.Abort) as error:
+            raise InterruptedByUserError("Interrupted; an unfinished run gives no figures.") from error
 
 
 def locate_model(load: Given) -> "tuple[LocatedModel, LoadOptions]":

@@ -73,6 +73,9 @@ def test_every_line_has_version_type_and_time() -> None:
             "exit_code": 7,
             "error": None,
             "hunks": 2,
+            "stats": None,
+            "warnings": [],
+            "receipt": None,
         },
     ]
 

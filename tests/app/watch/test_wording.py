@@ -9,6 +9,7 @@ import pytest
 from app.editing.apply import Receipt
 from app.editing.proposals import StoredProposal
 from app.errors import ExitCode, FileEmptyError
+from app.json_events import JsonWriter
 from app.watch.events import (
     Applied,
     Failed,
@@ -96,7 +97,7 @@ def test_off_a_terminal_there_is_no_status_and_quiet_says_failures_only() -> Non
 
 def test_json_counts_what_happened(tmp_path: Path) -> None:
     stream = io.StringIO()
-    listener = JsonListener(stream)
+    listener = JsonListener(JsonWriter(stream))
     for event, _, _ in EVENTS:
         listener.hear(event)
     assert listener.finished(ExitCode.OK) is ExitCode.OK
