@@ -27,7 +27,8 @@ def scratch_file(folder: Path, prefix: str, suffix: str = "") -> Iterator[IO[byt
                 yield file
                 return
         finally:
-            Path(file.name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # renamed; or why it could not be written is what the user should hear
+                os.unlink(file.name)
 
 
 def sweep(folder: Path, pattern: str) -> None:

@@ -29,14 +29,11 @@ from app.editing.rebase import rebase
 from app.editing.result import Result
 from app.errors import ConflictError, FileError, ProposalError, StateError
 from app.paths import shown
-from app.private_files import write_private
+from app.private_files import sweep_private, write_private
 
 KEPT_SECONDS = 14 * 86400
 KEPT_BYTES = 200_000_000
 _NAME = re.compile(r"(?P<id>[0-9a-f]{12})\.proposal")
-_PART = re.compile(r"\.[0-9a-f]{12}\.proposal-\w+")
-_PART_SECONDS = 3600
-"""A temporary this old has no writer any more."""
 
 
 class Standing(StrEnum):
@@ -235,12 +232,12 @@ class ProposalStore:
 
     def _sweep(self, now: float) -> None:
         """Remove what killed writers left, and old files that cannot be read."""
+        sweep_private(self.folder)
         with self._errors("removed"):
             for name in os.listdir(self.folder) if self.folder.is_dir() else ():
                 path = self.folder / name
                 unread = _NAME.fullmatch(name) and self._header(path) is None
-                kept = KEPT_SECONDS if unread else _PART_SECONDS if _PART.fullmatch(name) else float("inf")
-                if now - path.lstat().st_mtime > kept and not path.is_dir():
+                if unread and now - path.lstat().st_mtime > KEPT_SECONDS and not path.is_dir():
                     path.unlink(missing_ok=True)
 
     @contextlib.contextmanager

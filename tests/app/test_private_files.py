@@ -52,6 +52,8 @@ def test_killed_at_any_point_the_file_is_the_old_or_the_new_one(
 
     assert in_child(work) == -9
     assert path.read_bytes() == b"old"
+    write_private(path.with_name("another"), b"x")
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["another", "file"]
 
 
 def test_a_folder_that_is_none_is_said(tmp_path: Path) -> None:

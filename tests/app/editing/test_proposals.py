@@ -1,6 +1,7 @@
 """Proposals that wait: whole or not there, and true about what became of their file."""
 
 import errno
+import fcntl
 import os
 import stat
 from pathlib import Path
@@ -171,8 +172,9 @@ def test_a_killed_writer_leaves_no_half_proposal(store: ProposalStore, path: Pat
     assert in_child(work) < 0
     assert store.entries() == [] and store.count() == 0
     [part] = store.folder.iterdir()
-    assert store.expire() == 0 and part.exists()  # its writer may still be at it
-    os.utime(part, (1, 1))
+    with part.open("rb") as writing:
+        fcntl.flock(writing, fcntl.LOCK_EX)  # as a writer does that is still at it
+        assert store.expire() == 0 and part.exists()
     store.expire()
     assert not part.exists()
 
