@@ -20,6 +20,7 @@ from app.editing.session_store import SessionKeeper
 from app.editing.turns import Turns, hunk_words, unfit_words
 from app.errors import AppError, FileHardLinkedError
 from app.paths import journal_dir, shown
+from app.tui.line_compositor import LineCompositor
 from app.tui.messages import FileChanged, ReviewChanged
 from app.tui.widgets.banner import Banner
 from app.tui.widgets.diff_view import DiffView
@@ -41,6 +42,7 @@ class FileScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._compositor = LineCompositor()
         self.turns: Turns | None = None
         self.at_work = False
         self._keeper = SessionKeeper()
