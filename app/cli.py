@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import click
 
+from app.early_signals import raise_noted
 from app.errors import AppError, ExitCode
 
 COMMANDS = {
@@ -55,6 +56,8 @@ class LazyGroup(click.Group):
             return None
         module, _, attribute = where.partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
+        if not getattr(command, "answers_noted_signals", False):
+            raise_noted()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

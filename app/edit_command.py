@@ -16,6 +16,9 @@ if TYPE_CHECKING:  # the edit brings the language tables and parsers: 0.1 s that
 class EditCommand(click.Command):
     """A command that, as a filter, gives back the text that came in even when its options cannot be parsed."""
 
+    answers_noted_signals = True
+    """`app.headless` ends it then as at any other time: with its result, and the text that came in."""
+
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from io import TextIOWrapper
 from typing import BinaryIO, TextIO, TypeVar
 
@@ -136,9 +137,11 @@ def edit(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
         raise UsageError("stdout carries one kind of data: give --stdout or --json.")
     reporter = JsonReporter(streams.stdout) if options.json else _talk(options, streams)
     try:
-        with ends_as_interrupts():
+        with ends_as_interrupts() as raise_earlier:
+            raise_earlier()
             options, client = connect(options)
-            _edit_file(options, client, streams, reporter)
+            say_end = _edit_file(options, client, streams, reporter)
+        say_end()
     except AppError as error:
         return _failed(error, reporter)
     except KeyboardInterrupt:
@@ -174,10 +177,14 @@ def _run(work: Coroutine[None, None, Result], client: EngineClient) -> Result:
         finally:
             await client.close()
 
+    running = closing()
     try:
-        return asyncio.run(closing())
+        return asyncio.run(running)
     except KeyboardInterrupt as error:
         raise InterruptedByUserError("Interrupted; nothing was written.") from error
+    finally:  # ctrl-C may come before the loop has begun with either, of which Python would warn
+        running.close()
+        work.close()
 
 
 def _order(options: EditOptions) -> EditOrder:
@@ -238,7 +245,8 @@ def _refuse_blocked(proposal: Proposal) -> None:
         raise CheckFailedError(f"Not applicable ({blocking[0].code}): {blocking[0].message}")
 
 
-def _edit_file(options: EditOptions, client: EngineClient, streams: Streams, reporter: Reporter) -> None:
+def _edit_file(options: EditOptions, client: EngineClient, streams: Streams, reporter: Reporter) -> Callable[[], None]:
+    """One edit but for its last words, which are returned: they are said when no signal can add other ones."""
     if options.name is not None:
         raise UsageError("--path names what comes through stdin; it goes with - as FILE.")
     journal = Journal(journal_dir())
@@ -253,8 +261,7 @@ def _edit_file(options: EditOptions, client: EngineClient, streams: Streams, rep
     order = _order(options)
     if options.dry_run:
         plan = _run(plan_edit(document, order, client), client)
-        reporter.planned(plan, last_rates(plan.engine), streams.stdout)
-        return
+        return partial(reporter.planned, plan, last_rates(plan.engine), streams.stdout)
     proposal = _run(propose(document, order, client, reporter, prove=options.prove), client)
     if options.patch is not None:
         _write_patch(options.patch, patch_bytes(document, proposal.hunks))
@@ -264,13 +271,11 @@ def _edit_file(options: EditOptions, client: EngineClient, streams: Streams, rep
     if options.stdout:
         _write(streams, proposal.result.data)
     if not options.apply and not asking:
-        reporter.finished("changed")
-        return
+        return partial(reporter.finished, "changed")
     if asking and not _confirmed(proposal, streams):
-        reporter.finished("declined")
-        return
+        return partial(reporter.finished, "declined")
     receipt = apply_hunks(document, proposal.hunks, journal, note=options.instruction)
-    reporter.finished("applied", receipt)
+    return partial(reporter.finished, "applied", receipt)
 
 
 def _may_ask(options: EditOptions, document: Document, streams: Streams, reporter: Reporter) -> bool:
@@ -334,15 +339,18 @@ def _write_patch(path: str, data: bytes) -> None:
 
 def _filter(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
     """stdin to stdout: the new file, or the very bytes that came in and a code that says why."""
-    with ends_as_interrupts():
-        return _give_back_or_answer(options, connect, streams)
+    with ends_as_interrupts() as raise_earlier:
+        return _give_back_or_answer(options, connect, streams, raise_earlier)
 
 
-def _give_back_or_answer(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
+def _give_back_or_answer(
+    options: EditOptions, connect: Connect, streams: Streams, raise_earlier: Callable[[], None]
+) -> ExitCode:
     data = streams.stdin.read()
     reporter = _talk(options, streams)
     answer, code = data, ExitCode.OK
     try:
+        raise_earlier()
         answer = _filtered(data, options, connect, reporter)
     except UnchangedError:
         pass

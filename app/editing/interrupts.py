@@ -7,11 +7,12 @@ done or taken back.
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
-_HELD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from app.early_signals import ENDING, Noted
 
 
 class Held:
@@ -43,7 +44,7 @@ def interrupts_held() -> Iterator[Held]:
         return
     replaced = {}
     try:
-        for number in _HELD:
+        for number in ENDING:
             handler = signal.getsignal(number)
             if handler is not None and handler != signal.SIG_IGN:
                 replaced[number] = handler
@@ -58,22 +59,30 @@ def interrupts_held() -> Iterator[Held]:
 
 
 @contextmanager
-def ends_as_interrupts() -> Iterator[None]:
+def ends_as_interrupts() -> Iterator[Callable[[], None]]:
     """Inside, SIGTERM and SIGHUP are answered as ctrl-C is, so that what must happen at the end does.
 
-    Python acts on signals in the main thread only, so elsewhere this does nothing. Ignored signals stay ignored.
+    Python acts on signals in the main thread only, so elsewhere this does nothing. Ignored signals stay ignored. Gives
+    what raises KeyboardInterrupt where a signal came before there was anyone to answer it (`app.early_signals`).
     """
+    before: dict[signal.Signals, Any] = {}
+
+    def raise_earlier() -> None:
+        if any(isinstance(handler, Noted) and handler.arrived is not None for handler in before.values()):
+            raise KeyboardInterrupt
+
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield raise_earlier
         return
-    before = {}
     try:
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in ENDING:
             handler = signal.getsignal(number)
+            if number == signal.SIGINT and not isinstance(handler, Noted):
+                continue
             if handler is not None and handler != signal.SIG_IGN:  # nohup
                 before[number] = handler
-                signal.signal(number, _as_ctrl_c)
-        yield
+                signal.signal(number, signal.default_int_handler if number == signal.SIGINT else _as_ctrl_c)
+        yield raise_earlier
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

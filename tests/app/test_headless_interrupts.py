@@ -1,5 +1,6 @@
 """What can come in between: ctrl-C, other programs, faults of ours, readers that leave, a kill."""
 
+import gc
 import io
 import signal
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app import headless
 from app.editing import pipeline, replace
 from app.errors import ExitCode
 from app.headless import EditOptions, Streams, edit
@@ -60,6 +62,17 @@ def test_ctrl_c_after_the_reply_and_before_the_apply_writes_nothing(
     checks = pipeline.check_result
     monkeypatch.setattr(pipeline, "check_result", interrupted)
     outcome = run_edit(ScriptedClient(fenced(CHANGED)), file, apply=True)
+    assert outcome.code == ExitCode.INTERRUPTED
+    assert_untouched(file)
+
+
+def test_ctrl_c_before_the_loop_has_begun_leaves_nothing_unawaited(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(work: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(headless.asyncio, "run", interrupted)
+    outcome = run_edit(ScriptedClient(fenced(CHANGED)), file)  # Python warns of what is never awaited
+    gc.collect()
     assert outcome.code == ExitCode.INTERRUPTED
     assert_untouched(file)
 

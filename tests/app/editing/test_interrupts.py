@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from app.early_signals import Noted, note_signals, raise_noted
 from app.editing.interrupts import ends_as_interrupts, interrupts_held
 
 LIKE = [signal.SIGTERM, signal.SIGHUP]
@@ -66,3 +67,31 @@ def test_elsewhere_it_is_raised_again_at_the_end(number: signal.Signals) -> None
         signal.raise_signal(number)
         assert came == []
     assert came == [number]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, *LIKE])
+def test_what_came_early_can_be_raised_and_what_comes_late_is_noted(number: signal.Signals) -> None:
+    note_signals()
+    signal.raise_signal(number)
+    with pytest.raises(KeyboardInterrupt), ends_as_interrupts() as raise_earlier:
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        raise_earlier()
+    for late in (signal.SIGINT, *LIKE):
+        signal.raise_signal(late)
+
+
+def test_without_anything_early_nothing_is_raised() -> None:
+    with ends_as_interrupts() as raise_earlier:
+        raise_earlier()
+    note_signals()
+    with ends_as_interrupts() as raise_earlier:
+        raise_earlier()
+
+
+def test_what_was_noted_is_raised_again_once() -> None:
+    note_signals()
+    signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        raise_noted()
+    assert not any(isinstance(signal.getsignal(number), Noted) for number in (signal.SIGINT, *LIKE))
+    raise_noted()
