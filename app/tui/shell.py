@@ -1,18 +1,22 @@
 """What every application of ours in a terminal can do: say a sentence, copy, hand the terminal over, end on a fault.
 
 Knows no screen. Invariant: what is said is text, never markup; what is typed while a screen opens is for that screen,
-in the order in which it was typed.
+and behind the key that closes one for what is under it, in the order in which it was typed.
 """
 
 import traceback
 from collections import deque
-from operator import attrgetter
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from rich.text import Text
 from textual import events
 from textual.app import App, SuspendNotSupported
+from textual.filter import Monochrome, NoColor
+from textual.message_pump import MessagePump
 from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
 
 from app.crash_report import write_report
 from app.editing.clipboard import Copied, copy_text
@@ -22,8 +26,6 @@ from app.terminal_text import visible
 from app.tui.themes import THEMES
 
 _Typed = events.Key | events.Paste
-_ON_THEIR_WAY = 64
-"""Keys that may come back: those that a widget has used never do, so only the newest are remembered."""
 
 
 class Shell(App[None]):
@@ -39,42 +41,63 @@ class Shell(App[None]):
             self.register_theme(own)
         self.set_reactive(Shell.theme, theme)
         self._refresh_truecolor_filter(self.ansi_theme)
+        # Textual chose for the theme it starts with; its greys of the terminal's own colours are black on black.
+        self._filters = [NoColor() if isinstance(kind, Monochrome) else kind for kind in self._filters]
         self.stylesheet.set_variables(self.get_css_variables())
         self.keys: dict[str, str] = {}
         """The user's own keys: action id to keys."""
         self._hint = ""
-        self._sent: deque[tuple[_Typed, Screen[object]]] = deque(maxlen=_ON_THEIR_WAY)
-        self._early: list[_Typed] = []
+        self._typed: deque[_Typed] = deque()
+        self._is_giving = False
+        self._opening: Screen[object] | None = None
         self._has_failed = False
 
     # --- what is typed ------------------------------------------------------------------------------------------------
 
     async def on_event(self, event: events.Event) -> None:
-        """Hold what is typed for a screen that is not there yet: Textual would drop it.
+        """Give what is typed one by one: each may open or end a screen; what comes behind it is for what is there then.
 
-        A key goes to what has the focus and comes back here where that had no use for it; when a key before it has
-        opened a screen meanwhile, it was typed for that one.
+        Textual would give all of it to what has the focus when it comes, and drop what comes while a screen opens.
         """
-        if not isinstance(event, _Typed) or not self.screen_stack:
+        if not isinstance(event, _Typed) or event.is_forwarded or not self.screen_stack:
             await super().on_event(event)
-        elif event.is_forwarded:
-            typed_at = next((screen for sent, screen in self._sent if sent is event), self.screen)
-            await (super().on_event(event) if typed_at is self.screen else self.on_event(_anew(event)))
-        elif self._early or not self.screen.is_mounted:
-            self._early.append(event)
-            if self.screen.is_mounted:  # the screen that was waited for has gone again, and with it its callback
-                await self._give_early()
-            else:
-                # A screen looks at its messages once it is mounted, and the focus is where one types.
-                self.screen.call_later(self.call_next, self._give_early)
-        else:
-            self._sent.append((event, self.screen))
-            await super().on_event(event)
+            return
+        self._typed.append(event)
+        if not self._is_giving or self._opening not in (None, self.screen):  # one that has gone again calls nobody back
+            await self._give_next()
 
-    async def _give_early(self) -> None:
-        early, self._early = sorted(self._early, key=attrgetter("time")), []
-        for event in early:
-            await self.on_event(event)  # one of them may open a screen for those after it
+    async def _give_next(self) -> None:
+        self._opening = None
+        self._is_giving = bool(self._typed)
+        if not self._typed:
+            return
+        screen = self.screen
+        if not screen.is_mounted:
+            self._opening = screen
+            # A screen looks at its messages once it is mounted, and the focus is where one types.
+            screen.call_later(self.call_later, self._give_next)
+            return
+        focused = self.focused or screen
+        if _is_text(self._typed[0], focused):
+            while self._typed and _is_text(self._typed[0], focused):  # nothing comes of it but a longer text
+                await super().on_event(self._typed.popleft())
+            await self._when_dealt_with([focused, self])
+            return
+        # Read now: who opened the screen is not known any more once it has ended.
+        asker = screen._result_callbacks[-1].requester if screen._result_callbacks else None
+        await super().on_event(self._typed.popleft())
+        # Up to here for the key itself, up again for what its binding sent, and up from who gets a screen's answer.
+        await self._when_dealt_with([focused, focused, asker, self])
+
+    async def _when_dealt_with(self, senders: Sequence[MessagePump | None]) -> None:
+        """Go on with what is typed behind all that these were sent, and what they sent on because of that."""
+        if not senders:
+            await self._give_next()
+            return
+        at, *others = senders
+        around = others if at is None else [at._parent, *others]
+        if at is None or not at.call_later(self._when_dealt_with, around):
+            await self._when_dealt_with(around)  # nobody there, or it is closing
 
     # --- what is said and handed over ---------------------------------------------------------------------------------
 
@@ -116,8 +139,6 @@ class Shell(App[None]):
         self.panic(Text(visible(f"{said} {self.KEPT} {write_report(report)}")))
 
 
-def _anew(event: _Typed) -> _Typed:
-    """The same, as if it had not been sent anywhere yet."""
-    anew = events.Key(event.key, event.character) if isinstance(event, events.Key) else events.Paste(event.text)
-    anew.time = event.time
-    return anew
+def _is_text(typed: _Typed, focused: Widget) -> bool:
+    """True for what a field takes into its text."""
+    return isinstance(focused, Input | TextArea) and (isinstance(typed, events.Paste) or typed.is_printable)

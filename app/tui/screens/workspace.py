@@ -79,10 +79,12 @@ class WorkspaceScreen(FileScreen):
         self.screen_layout_refresh_signal.subscribe(self, self._say_above_instruction)
         self.ui.workspace_is_there()
 
-    def _say_above_instruction(self, _screen: Screen) -> None:
+    def _say_above_instruction(self, _screen: Screen[object]) -> None:
         """Keep what is said off what is typed, off the border that counts hunks, and off the warnings over a diff."""
-        rack = self.query_one("ToastRack")
-        border = 1
+        racks = self.query("ToastRack")
+        if not racks:
+            return  # the screen is being taken down
+        rack, border = racks.first(), 1
         below = self.size.height - self.query_one(InstructionBox).region.y + border
         if rack.styles.margin.bottom != below:
             rack.styles.margin = (0, 0, below, 0)

@@ -1,4 +1,4 @@
-"""What is typed while a screen opens: it reaches that screen, whole and in order."""
+"""What is typed while a screen opens or closes: it reaches that screen, or what is under it, whole and in order."""
 
 from pathlib import Path
 
@@ -82,5 +82,60 @@ def test_a_dialog_that_is_answered_twice_takes_no_other_screen_with_it(file: Pat
         dialog.dismiss(None)
         await session.settle()
         assert session.app.screen is session.workspace and session.app.is_running
+
+    drive(client(), steps, file=file)
+
+
+OVER_INSTRUCTION = {
+    "help": ["f1", "escape"],
+    "recipes": ["f9", "escape"],
+    "a recipe": ["f9", *"docstrings", "enter", "ctrl+u"],
+    "palette": ["ctrl+p", "escape"],
+    "settings": ["f3", "escape"],
+    "files": ["ctrl+o", "escape"],
+    "a file": ["ctrl+o", *"sums", "enter"],
+    "models": ["f2", "escape"],
+    "watches": ["ctrl+g", "escape"],
+    "one over another": ["ctrl+g", "a", "escape", "escape"],
+    "what a choice opens, too": ["ctrl+p", *"recipes", "enter", "escape"],
+}
+"""Keys that open a screen over the instruction and end it."""
+
+
+@pytest.mark.parametrize("keys", OVER_INSTRUCTION.values(), ids=OVER_INSTRUCTION.keys())
+def test_letters_typed_behind_the_end_of_a_screen_are_in_the_instruction(file: Path, keys: list[str]) -> None:
+    async def steps(session: Session) -> None:
+        session.workspace.show_pane("instruction")
+        at_once(session, *keys, *"andy")
+        await session.settle()
+        assert session.app.screen is session.workspace
+        assert session.workspace.query_one(InstructionBox).text == "andy"
+
+    drive(client(), steps, file=file)
+
+
+OVER_DIFF = {
+    "find": ["slash", *"total", "enter"],
+    "find given up": ["slash", *"total", "escape"],
+    "find by its name": ["ctrl+p", *"find text", "enter", *"total", "enter"],
+    "a hunk edited": ["e", "x", "ctrl+s"],
+    "a hunk left": ["e", "x", "escape"],
+    "preview": ["P", "escape"],
+    "turns": ["f7", "escape"],
+    "a turn": ["f7", "down", "v"],
+    "quit, and stay": ["ctrl+q", "escape"],
+}
+"""Keys that open a screen over the diff and end it."""
+
+
+@pytest.mark.parametrize("keys", OVER_DIFF.values(), ids=OVER_DIFF.keys())
+def test_a_decision_typed_behind_the_end_of_a_screen_is_taken(file: Path, keys: list[str]) -> None:
+    async def steps(session: Session) -> None:
+        await session.ask("anything")
+        at_once(session, *keys, "y")
+        await session.settle()
+        assert session.app.screen is session.workspace
+        review = session.last_turn().review
+        assert review is not None and len(review.accepted) == 1
 
     drive(client(), steps, file=file)
