@@ -7,7 +7,7 @@ names or, failing that, at the one other place there is; anything else is a conf
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path, PurePosixPath
@@ -25,7 +25,11 @@ from app.paths import shown
 
 _ESCAPED = re.compile(rb'\\([abtnvfr"\\]|[0-7]{3})')
 _LETTERS = dict(zip(b'abtnvfr"\\', b'\a\b\t\n\v\f\r"\\', strict=True))
+_RANGES = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _NOWHERE = "/dev/null"
+
+_Line = tuple[str, bytes]
+"""Kind and value of a hunk's line, as unidiff has them."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,8 @@ def read_patch(data: bytes, root: Path) -> tuple[PatchedText, ...]:
     """
     try:
         # Latin-1 stands for bytes: every byte is one character. StringIO, unlike str.splitlines, ends lines at LF only.
-        files = PatchSet(StringIO(data.decode("latin-1"), newline="\n"))
+        plain = _plain_headers(data)
+        files = PatchSet(StringIO(plain.decode("latin-1"), newline="\n"))
     except UnidiffParseError as error:
         raise UsageError(f"This is no patch that can be read: {_one_line(str(error))}.") from error
     if not files:
@@ -58,7 +63,25 @@ def read_patch(data: bytes, root: Path) -> tuple[PatchedText, ...]:
     places = [_inside(root, name) for name in names]
     if len(set(places)) < len(places):
         raise UsageError("The patch names a file twice.")
-    return tuple(_patched(file, name, place) for file, name, place in zip(files, names, places, strict=True))
+    converted = plain != data
+    return tuple(_patched(file, name, place, converted) for file, name, place in zip(files, names, places, strict=True))
+
+
+def _plain_headers(data: bytes) -> bytes:
+    """The patch without the carriage returns that end lines of its headers; lines of content stay as they are."""
+    if b"\r" not in data:
+        return data
+    lines = []
+    left = [0, 0]  # lines of the hunk that are still to come: old, new
+    for line in data.split(b"\n"):
+        if left == [0, 0]:
+            line = line.removesuffix(b"\r")
+            found = _RANGES.match(line)
+            left = [0, 0] if found is None else [int(found[1] or 1), int(found[2] or 1)]
+        elif line[:1] != b"\\":
+            left = [max(0, left[0] - (line[:1] != b"+")), max(0, left[1] - (line[:1] != b"-"))]
+        lines.append(line)
+    return b"\n".join(lines)
 
 
 def _one_line(text: str) -> str:
@@ -100,7 +123,9 @@ def _inside(root: Path, name: str) -> Path:
     return place
 
 
-def _patched(file: PatchedFile, name: str, place: Path) -> PatchedText:
+def _patched(file: PatchedFile, name: str, place: Path, converted: bool) -> PatchedText:
+    """`converted`: the patch's headers had other line ends than a patch has; lines of content may have them as well."""
+
     def refused(sentence: str) -> PatchedText:
         return PatchedText(name, None, (), (sentence,))
 
@@ -121,8 +146,12 @@ def _patched(file: PatchedFile, name: str, place: Path) -> PatchedText:
     conflicts: list[str] = []
     if any(line.startswith("new mode ") for line in file.patch_info or ()):
         conflicts.append(f"{said} would get another mode; only changes of lines can be reviewed.")
-    for count, (start, before, after) in enumerate(_hunks(file), 1):
-        hunk = _fitted(document, start, before, after, hunks[-1].old_end if hunks else 0)
+    for count, part in enumerate(file, 1):
+        start = part.source_start - 1 if part.source_length else part.source_start
+        floor = hunks[-1].old_end if hunks else 0
+        lines = [(line.line_type, line.value.encode("latin-1")) for line in part]
+        tries = [_fitted(document, start, *sides(form), floor) for form in _forms(document, lines, converted)]
+        hunk = next((found for found in tries if not isinstance(found, str)), tries[0])
         if isinstance(hunk, str):
             conflicts.append(f"Hunk {count} of {said} does not fit: {hunk}.")
         elif hunk is not None:
@@ -130,11 +159,17 @@ def _patched(file: PatchedFile, name: str, place: Path) -> PatchedText:
     return PatchedText(name, document, number(hunks), tuple(conflicts))
 
 
-def _hunks(file: PatchedFile) -> Iterator[tuple[int, list[bytes], list[bytes]]]:
-    """(0-based line it begins at, lines before, lines after) of each hunk."""
-    for hunk in file:
-        before, after = sides([(line.line_type, line.value.encode("latin-1")) for line in hunk])
-        yield hunk.source_start - 1 if hunk.source_length else hunk.source_start, before, after
+def _forms(document: Document, lines: Sequence[_Line], converted: bool) -> Sequence[Sequence[_Line]]:
+    """The hunk's lines as they may be meant: a carriage return at their ends is the file's own, or the patch's."""
+    if not converted or not all(value.removesuffix(b"\n").endswith(b"\r") for kind, value in lines if kind != "\\"):
+        return (lines,)
+    bare = [(kind, value.removesuffix(b"\n").removesuffix(b"\r") + value[-1:].strip(b"\r")) for kind, value in lines]
+    if b"\r" not in document.data:
+        return (bare,)
+    # A last line without an end has got one of the patch's, too.
+    ends = [*(kind == "\\" for kind, _ in lines[1:]), False]
+    unended = [other if is_end else line for line, other, is_end in zip(lines, bare, ends, strict=True)]
+    return (lines, unended, bare)
 
 
 def _fitted(

@@ -5,8 +5,10 @@ Knows nothing of how decisions are made or shown. Invariant: what is applied was
 """
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +23,7 @@ from app.errors import AppError, ConflictError, FileMissingError, FileTooLongErr
 from app.paths import shown
 
 MOST_PATCH_BYTES = 64 << 20
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,10 @@ def from_patch(path: str, root: Path | None = None) -> tuple[UnderReview, ...]:
     Raises FileMissingError, NotAFileError, FileUnreadableError, FileTooLongError, and UsageError as `read_patch` does.
     """
     try:
-        with open(path, "rb") as stream:
-            return from_patch_stream(stream, os.path.basename(path), root)
+        # O_NONBLOCK: opening a pipe must not wait for its writer.
+        with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as stream:
+            begin = _begin(stream, shown(path))
+            return _from_bytes(begin + _read(stream, MOST_PATCH_BYTES + 1 - len(begin)), os.path.basename(path), root)
     except FileNotFoundError as error:
         raise FileMissingError(f"{shown(path)} does not exist.") from error
     except IsADirectoryError as error:
@@ -62,7 +67,31 @@ def from_patch(path: str, root: Path | None = None) -> tuple[UnderReview, ...]:
 
 def from_patch_stream(stream: BinaryIO, name: str, root: Path | None = None) -> tuple[UnderReview, ...]:
     """As `from_patch`, from an open stream; `name` stands for the patch in the journal."""
-    data = stream.read(MOST_PATCH_BYTES + 1)
+    return _from_bytes(stream.read(MOST_PATCH_BYTES + 1), name, root)
+
+
+def _begin(stream: FileIO, said: str) -> bytes:
+    """What can be read at once; of a pipe, as a shell's <(...) is, the rest will come where somebody writes to it."""
+    kind = os.fstat(stream.fileno()).st_mode
+    if not stat.S_ISREG(kind) and not stat.S_ISFIFO(kind):
+        raise NotAFileError(f"{said} is not a regular file.")
+    data = stream.read(_CHUNK)
+    if stat.S_ISFIFO(kind) and data == b"":
+        raise NotAFileError(f"{said} is a pipe that nobody writes to.")
+    os.set_blocking(stream.fileno(), True)
+    return data or b""
+
+
+def _read(stream: FileIO, most: int) -> bytes:
+    """The rest, at most so many bytes of it."""
+    parts = []
+    while most > 0 and (part := stream.read(min(most, _CHUNK))):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
+
+
+def _from_bytes(data: bytes, name: str, root: Path | None) -> tuple[UnderReview, ...]:
     if len(data) > MOST_PATCH_BYTES:
         raise FileTooLongError(f"The patch has more than {MOST_PATCH_BYTES >> 20} MiB.")
     return tuple(

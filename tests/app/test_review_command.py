@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,6 +160,23 @@ def test_what_cannot_be_reviewed_is_said(run: Run, folder: Path, arguments: tupl
 def test_a_folder_in_place_of_a_patch_is_said_to_be_one(run: Run, folder: Path) -> None:
     (folder / "sub").mkdir()
     assert run("review", "./sub", "--plain").err == "redraft: ./sub is a folder; name a patch in it.\n"
+
+
+def test_a_pipe_without_a_writer_and_a_device_are_refused_at_once(run: Run, folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    done = run("review", "./pipe", "--plain")
+    assert (done.code, done.err) == (ExitCode.FILE, "redraft: ./pipe is a pipe that nobody writes to.\n")
+    assert run("review", "/dev/zero", "--plain").err == "redraft: /dev/zero is not a regular file.\n"
+
+
+def test_a_patch_may_come_through_a_pipe_that_somebody_writes_to(run: Run, folder: Path) -> None:
+    read, write = os.pipe()
+    with os.fdopen(read), os.fdopen(write, "w") as stream:
+        writer = threading.Thread(target=lambda: (stream.write(PATCH), stream.close()))
+        writer.start()
+        done = run("review", f"/dev/fd/{read}", "--json", "--apply")
+        writer.join()
+    assert (done.code, json_lines(done.out)[-1]["outcome"]) == (ExitCode.OK, "applied")
 
 
 def test_a_patch_that_reaches_outside_is_refused_as_a_whole(run: Run, folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Patches of anybody's: what fits is given, what does not is said, and nothing outside of the folder is touched."""
 
+import difflib
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,51 @@ def test_no_bytes_bring_it_down(tmp_path_factory: pytest.TempPathFactory, data: 
             read_patch(attempt, tmp_path_factory.getbasetemp())
         except UsageError:
             pass
+
+
+CRLF = SOURCE.replace("\n", "\r\n")
+GIT = "diff --git a/f.txt b/f.txt\nindex 1..2 100644\n"
+
+
+@pytest.mark.parametrize("git", ["", GIT])
+@pytest.mark.parametrize(
+    ("before", "after"), [(SOURCE, SOURCE.replace("line 5\n", "five\n")), (SOURCE[:-1], SOURCE[:-1] + "!")]
+)
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_a_patch_whose_line_ends_were_converted_fits_a_file_of_either_line_end(
+    root: Path, git: str, before: str, after: str, ending: str
+) -> None:
+    (root / "f.txt").write_bytes(before.replace("\n", ending).encode())
+    lines = list(difflib.unified_diff(before.splitlines(True), after.splitlines(True), "a/f.txt", "b/f.txt"))
+    text = git + "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    file = only(text.replace("\n", "\r\n").encode(), root)
+    assert (file.name, file.conflicts) == ("f.txt", ())
+    assert file.document is not None
+    assert join(file.document, file.hunks) == after.replace("\n", ending).encode()
+
+
+def test_a_converted_patch_that_only_adds_brings_no_carriage_return_into_a_file_without(root: Path) -> None:
+    data = b"--- a/f.txt\r\n+++ b/f.txt\r\n@@ -30,0 +31,1 @@\r\n+more\r\n"
+    file = only(data, root)
+    assert file.document is not None and join(file.document, file.hunks) == f"{SOURCE}more\n".encode()
+
+
+def test_carriage_returns_of_content_are_exact_where_the_headers_have_none(root: Path) -> None:
+    (root / "f.txt").write_bytes(CRLF.encode())
+    file = only(patch("line 5\r\n", "five\r\n", 6), root)
+    assert file.document is not None
+    assert join(file.document, file.hunks) == CRLF.replace("line 5\r", "five\r").encode()
+    (root / "f.txt").write_text(SOURCE)
+    assert only(patch("line 5\r\n", "five\r\n", 6), root).conflicts
+    assert only(patch("line 5\n", "line 5\r\n", 6), root).conflicts == ()
+
+
+def test_lines_of_content_that_look_like_headers_keep_their_carriage_returns(root: Path) -> None:
+    (root / "f.txt").write_bytes(b"-- a/f.txt\r\nb\r\n")
+    file = only(b"--- a/f.txt\r\n+++ b/f.txt\r\n@@ -1,2 +1 @@\r\n--- a/f.txt\r\n b\r\n", root)
+    assert file.document is not None and join(file.document, file.hunks) == b"b\r\n"
+
+
+def test_a_made_file_in_a_converted_patch_is_said_to_be_made(root: Path) -> None:
+    file = only(b"--- /dev/null\r\n+++ b/new.txt\r\n@@ -0,0 +1 @@\r\n+a\r\n", root)
+    assert "would be made" in file.conflicts[0]
