@@ -15,6 +15,7 @@ from editor_engine.decode.draft_pair import DraftPair
 from editor_engine.errors import UnsupportedModelError
 from editor_engine.memory import size_words
 from editor_engine.models.target import TargetModel
+from editor_engine.text.chat_template import refuse_long
 from editor_engine.text.tokenizer import Tokenizer, load_tokenizer
 from editor_engine.text.vocabulary import refuse_other_vocabulary
 
@@ -102,8 +103,11 @@ def load_pair(
 
 
 def _refuse_mute(template: str | None, instructed: bool) -> None:
-    if instructed and template is None:
+    if not instructed:
+        return
+    if template is None:
         raise UnsupportedModelError("The model has no chat template, so it cannot be given instructions.")
+    refuse_long(template)
 
 
 def _load_file(config: EngineConfig, on_packed: OnPacked, instructed: bool) -> Loaded:

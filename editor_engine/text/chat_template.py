@@ -20,6 +20,18 @@ from editor_engine.text.tokenizer import Piece
 FIRST_PLACEHOLDER = 0xF0000
 """Start of a private-use plane; characters from it stand for contents while a template runs."""
 
+LONGEST_TEMPLATE = 128 << 10
+"""Characters; those of real models have up to some 30,000, and one of 3 million takes seconds to be compiled."""
+
+
+def refuse_long(template: str) -> None:
+    """Raise UnsupportedModelError for a template that is too long to be one."""
+    if len(template) > LONGEST_TEMPLATE:
+        raise UnsupportedModelError(
+            f"The model's chat template has {len(template)} characters, and at most {LONGEST_TEMPLATE} are read; use "
+            "another model, or take a shorter template."
+        )
+
 
 def render_prompt(
     template: str, messages: Sequence[Message], prefill: str = "", *, bos: str = "", eos: str = ""
@@ -29,8 +41,9 @@ def render_prompt(
     Templates see what transformers gives them (`messages`, `add_generation_prompt` true, `bos_token`, `eos_token`, no
     tools), with its white space rules. A template may add a system message of its own when there is none; it is in
     the pieces; one that knows no system message gets it within the user's. Raises UnsupportedModelError for a template
-    that fails, leaves a message out, or alters contents beyond stripping them.
+    that fails, leaves a message out, alters contents beyond stripping them, or is too long.
     """
+    refuse_long(template)
     try:
         pieces = _pieces(template, messages, bos, eos)
     except UnsupportedModelError as error:

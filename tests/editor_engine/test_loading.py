@@ -71,6 +71,17 @@ def test_without_a_chat_template_there_is_no_engine_and_still_a_model(tmp_path: 
         Engine.load(EngineConfig(folder, threads=1))
 
 
+def test_a_chat_template_that_is_too_long_is_refused_before_the_weights_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("transformers")
+    folder = make_checkpoint(tmp_path / "long", "Llama")
+    (folder / "chat_template.jinja").write_text("{#" + "x" * 3_000_000 + "#}", "utf-8")
+    monkeypatch.setattr("editor_engine.models.hf.load.load_hf", None)
+    with pytest.raises(UnsupportedModelError, match="chat template has 3000004 characters"):
+        Engine.load(EngineConfig(folder, threads=1))
+
+
 def test_a_file_drafts_for_a_folder_and_a_folder_for_a_file(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     file = write_tiny(tmp_path / "tiny.gguf", seed=4)

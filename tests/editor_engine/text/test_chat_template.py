@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from editor_engine.errors import UnsupportedModelError
 from editor_engine.requests import Message
+from editor_engine.text import chat_template
 from editor_engine.text.chat_template import render_prompt
 from editor_engine.text.tokenizer import Piece, load_tokenizer
 from tests.editor_engine.text.conftest import tiny_metadata
@@ -153,3 +154,12 @@ def test_marks_for_training_change_nothing() -> None:
 def test_a_model_that_thinks_first_is_asked_not_to() -> None:
     template = "{{ messages[0].content }}{% if enable_thinking is false %}<think>\n\n</think>{% endif %}"
     assert text_of(render_prompt(template, [Message("user", "a")])) == "a<think>\n\n</think>"
+
+
+def test_a_template_that_is_too_long_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    template = "{% for m in messages %}{{ m.content }}{% endfor %}{##}"
+    longest = template.replace("##", f"#{'x' * (chat_template.LONGEST_TEMPLATE - len(template))}#")
+    assert text_of(render_prompt(longest, [Message("user", "a")])) == "a"
+    monkeypatch.setattr(chat_template, "_compile", None)
+    with pytest.raises(UnsupportedModelError, match=r"has 131073 characters, and at most 131072 are read; use another"):
+        render_prompt(longest + " ", [Message("user", "a")])
