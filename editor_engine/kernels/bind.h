@@ -34,6 +34,7 @@ template <typename T> Out<T> new_array(std::initializer_list<std::size_t> shape)
 
 [[noreturn]] inline void refuse(Failure::Kind kind, const std::string& sentence) { throw Failure(kind, sentence); }
 
+// `sentence` is a clause: whoever knows the tensor's name makes a sentence of it (models/native/load.py).
 inline void require(bool condition, const std::string& sentence) {
     if (!condition) {
         refuse(Failure::Kind::ModelFile, sentence);
@@ -47,13 +48,13 @@ inline QuantType type_named(const std::string& name) {
             return static_cast<QuantType>(t);
         }
     }
-    refuse(Failure::Kind::Unsupported, "tensors of type " + name + " are not supported");
+    refuse(Failure::Kind::Unsupported, "There are no kernels for tensors of the type " + name + ".");
 }
 
 inline QuantType packable_type(const std::string& name) {
     const QuantType type = type_named(name);
     if (static_cast<int>(type) >= kPackable) {
-        refuse(Failure::Kind::Unsupported, "linear layers of type " + name + " are not supported");
+        refuse(Failure::Kind::Unsupported, "There are no kernels for linear layers of the type " + name + ".");
     }
     return type;
 }
@@ -62,6 +63,12 @@ inline QuantType packable_type(const std::string& name) {
 inline void check_size(QuantType type, std::int64_t n, std::int64_t k) {
     require(n > 0 && k > 0 && n < (1LL << 31) && k < (1LL << 31), "a tensor size is out of range");
     require(k % facts(type).inputs == 0, std::to_string(k) + " inputs are not whole blocks of " + facts(type).name);
+}
+
+inline void check_threads(int threads) {
+    if (threads < 1 || threads > 1024) {
+        refuse(Failure::Kind::Request, "There may be 1 to 1024 threads, not " + std::to_string(threads) + ".");
+    }
 }
 
 inline std::int64_t raw_bytes(QuantType type, std::int64_t n, std::int64_t k) {

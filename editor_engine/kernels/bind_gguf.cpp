@@ -72,9 +72,6 @@ class GgufIndex {
     explicit GgufIndex(Buffer buffer)
         : buffer_(std::move(buffer)), file_(redraft::gguf::parse(buffer_.data(), buffer_.size())) {}
 
-    std::uint32_t version() const { return file_.version; }
-    std::uint64_t alignment() const { return file_.alignment; }
-
     nb::list keys() const {
         nb::list out;
         for (const auto& entry : file_.entries) out.append(text(entry.key, "a metadata key"));
@@ -155,8 +152,6 @@ void bind_gguf(nb::module_& m) {
 
     nb::class_<GgufIndex>(m, "GgufIndex")
         .def(nb::init<Buffer>(), nb::arg("buffer"))
-        .def_prop_ro("version", &GgufIndex::version)
-        .def_prop_ro("alignment", &GgufIndex::alignment)
         .def("keys", &GgufIndex::keys)
         .def("value", &GgufIndex::value, nb::arg("index"))
         .def("array_length", &GgufIndex::array_length, nb::arg("index"))

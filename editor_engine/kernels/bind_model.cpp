@@ -93,9 +93,7 @@ Weights gather(const ModelShape& shape, const nb::dict& tensors) {
 class BoundModel {
   public:
     BoundModel(ModelShape shape, nb::dict tensors, int threads, const std::string& isa) : tensors_(std::move(tensors)) {
-        if (threads < 1 || threads > 1024) {
-            refuse(Failure::Kind::Request, "threads must be 1 to 1024");
-        }
+        check_threads(threads);
         Weights weights = gather(shape, tensors_);
         model_ = std::make_unique<Model>(std::move(shape), std::move(weights), threads, find_variant(isa));
     }
@@ -133,16 +131,16 @@ class BoundModel {
   private:
     static void check_tokens(std::int64_t length) {
         if (length < 0 || length >= (1LL << 31)) {
-            refuse(Failure::Kind::Request, "a copy of the cache cannot have " + std::to_string(length) + " tokens");
+            refuse(Failure::Kind::Request, "A copy of the cache cannot have " + std::to_string(length) + " tokens.");
         }
     }
 
     void check_copy(std::int64_t length, std::size_t bytes) const {
         check_tokens(length);
         if (static_cast<std::int64_t>(bytes) != model_->cache_bytes(length)) {
-            refuse(Failure::Kind::Request, "a copy of " + std::to_string(length) + " tokens of this model's cache has " +
+            refuse(Failure::Kind::Request, "A copy of " + std::to_string(length) + " tokens of this model's cache has " +
                                                std::to_string(model_->cache_bytes(length)) + " bytes, not " +
-                                               std::to_string(bytes));
+                                               std::to_string(bytes) + ".");
         }
     }
 

@@ -11,6 +11,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "activations.h"
 #include "bind.h"
 #include "dispatch.h"
 #include "pool.h"
@@ -31,20 +32,9 @@ void require_finite(bool finite, const char* what) {
     }
 }
 
-// Quantised rows with memory of their own.
-struct Rows {
-    Rows(std::int64_t rows, std::int64_t k)
-        : q(static_cast<std::size_t>(rows * k)), scale(q.size() / kBlock), sum(scale.size()), sum32(scale.size()),
-          sum16(2 * scale.size()), view{q.data(), scale.data(), sum.data(), sum32.data(), sum16.data(), k} {}
-    std::vector<std::int8_t> q;
-    std::vector<float> scale, sum;
-    std::vector<std::int32_t> sum32, sum16;
-    QuantRows view;
-};
-
-Rows quantised(const Matrix& x, const Ops& ops) {
+Activations quantised(const Matrix& x, const Ops& ops) {
     require(dim(x, 1) % kBlock == 0, "inputs must be a multiple of 32");
-    Rows rows(dim(x, 0), dim(x, 1));
+    Activations rows(dim(x, 0), dim(x, 1));
     bool finite = true;
     for (std::int64_t r = 0; r < dim(x, 0); ++r) {
         finite = ops.quantise(x.data() + r * dim(x, 1), r, 0, dim(x, 1), rows.view) && finite;
@@ -61,7 +51,7 @@ template <typename T> Out<T> as_array(const std::vector<T>& values, std::size_t 
 
 std::tuple<Out<std::int8_t>, Out<float>, Out<std::int32_t>> quantise_rows(const Matrix& x, const std::string& isa) {
     const FloatEnvironment environment;
-    const Rows rows = quantised(x, find_variant(isa));
+    const Activations rows = quantised(x, find_variant(isa));
     return {as_array(rows.q, x.shape(0)), as_array(rows.scale, x.shape(0)), as_array(rows.sum16, x.shape(0))};
 }
 
@@ -73,9 +63,9 @@ Out<float> linear(const std::string& name, const In<std::uint8_t, 1>& packed, st
     check_size(type, n, k);
     require(static_cast<std::int64_t>(packed.size()) == packed_bytes(type, n, k), "the packed buffer has the wrong size");
     require(!bias || static_cast<std::int64_t>(bias->size()) == n, "the bias has the wrong size");
-    require(threads >= 1 && threads <= 1024, "threads must be 1 to 1024");
+    check_threads(threads);
     const Ops& ops = find_variant(isa);
-    const Rows rows = quantised(x, ops);
+    const Activations rows = quantised(x, ops);
     const std::int64_t groups = (n + kColumns - 1) / kColumns;
     std::vector<float> padded(static_cast<std::size_t>(groups * kColumns));
     if (bias) {
@@ -138,7 +128,6 @@ std::pair<Out<float>, Out<float>> table(int head_dim, double base, std::optional
     return {cosines, sines};
 }
 
-// q [rows, heads, dim]; keys, values [kv_heads, positions, dim] as the bits of halves; row r sees keys 0 .. start + r
 // [position][width] -> the layout of AttentionCall::keys
 std::vector<std::uint16_t> in_groups(const std::uint16_t* keys, std::size_t positions, std::size_t width) {
     std::vector<std::uint16_t> made((positions + kLanes - 1) / kLanes * kLanes * width);
@@ -150,6 +139,7 @@ std::vector<std::uint16_t> in_groups(const std::uint16_t* keys, std::size_t posi
     return made;
 }
 
+// q [rows, heads, dim]; keys, values [kv_heads, positions, dim] as the bits of halves; row r sees keys 0 .. start + r
 Out<float> attention(const In<float, 3>& q, const In<std::uint16_t, 3>& keys, const In<std::uint16_t, 3>& values,
                      std::int64_t start, const std::string& isa) {
     const FloatEnvironment environment;

@@ -28,7 +28,7 @@ void pack_into(const std::string& name, const Bytes& raw, std::int64_t n, std::i
             "a tensor has " + std::to_string(raw.size()) + " bytes where its shape needs " +
                 std::to_string(raw_bytes(type, n, k)));
     require(static_cast<std::int64_t>(out.size()) == size, "the packed buffer has the wrong size");
-    require(threads >= 1 && threads <= 1024, "threads must be 1 to 1024");
+    check_threads(threads);
     std::uint8_t* to = out.data();
     const std::uint8_t* from = raw.data();
     std::atomic<bool> finite{true};

@@ -43,7 +43,8 @@ void raise_engine_error(const std::exception_ptr& thrown, void*) {
         PyErr_SetString(type.ptr(), failure.what());
     } catch (const std::bad_alloc&) {
         const nb::object type = nb::module_::import_("editor_engine.errors").attr("OutOfMemoryError");
-        PyErr_SetString(type.ptr(), "the model does not fit the memory of this machine");
+        PyErr_SetString(type.ptr(), "The memory of this machine does not suffice; close other programs, or take a shorter "
+                                    "context or a smaller model.");
     }
 }
 

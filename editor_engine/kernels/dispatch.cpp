@@ -44,8 +44,8 @@ const Choice& choice() {
             if (matches_scalar(*ops)) {
                 made.usable.push_back(ops);
             } else {
-                made.notes.push_back(std::string("the ") + ops->name +
-                                     " kernels failed their self-test on this processor and are not used");
+                made.notes.push_back(std::string("The ") + ops->name +
+                                     " kernels failed their self-test on this processor; slower ones are used.");
             }
         }
         made.usable.push_back(&scalar::kOps);
@@ -67,7 +67,7 @@ const Ops& find_variant(const std::string& name) {
         }
         known += std::string(known.empty() ? "" : ", ") + ops->name;
     }
-    throw Failure(Failure::Kind::Request, "kernel variant '" + name + "' cannot be used on this machine; there is: " + known);
+    throw Failure(Failure::Kind::Request, "The kernel variant '" + name + "' does not run here; " + known + " do.");
 }
 
 } // namespace redraft

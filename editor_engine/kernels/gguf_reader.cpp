@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kMaxKeyBytes = 65535;  // the specification's limit
 constexpr std::uint64_t kMaxTensorName = 64;   // the specification's limit
 constexpr std::uint32_t kMaxDims = 4;          // ggml's limit
-constexpr std::uint64_t kMaxAlignment = 1u << 20;
+constexpr std::uint64_t kMaxAlignment = 1u << 20; // far above any in use
 constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr int kMaxDepth = 4; // arrays inside arrays; bounds the recursion
 constexpr std::uint64_t kMinEntryBytes = 8 + 4 + 1;          // key length, type, one byte

@@ -16,8 +16,9 @@ LazyPages::LazyPages(std::size_t bytes, const char* what) : bytes_(bytes) {
 #endif
     at_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (at_ == MAP_FAILED) {
-        throw Failure(Failure::Kind::OutOfMemory, std::string("no room for ") + what + " (" +
-                                                      std::to_string(bytes >> 20) + " MiB); use a shorter context");
+        throw Failure(Failure::Kind::OutOfMemory, std::string("There is no room for ") + what + " (" +
+                                                      std::to_string(bytes >> 20) +
+                                                      " MiB); take a shorter context (--context-length).");
     }
 }
 

@@ -17,7 +17,7 @@ namespace redraft {
 
 namespace {
 
-constexpr std::int64_t kRopeChunk = 256;
+constexpr std::int64_t kRopeChunk = 256; // positions worked out at once
 constexpr std::int64_t kFfnChunk = 1024; // inputs of one SwiGLU task, a multiple of kBlock
 constexpr int kNoFault = std::numeric_limits<int>::max();
 
@@ -32,17 +32,18 @@ ModelShape checked(ModelShape shape) {
     const int least = std::min({shape.layers, shape.hidden, shape.heads, shape.kv_heads, shape.head_dim, shape.ffn,
                                 shape.vocab});
     if (least < 1 || shape.context < 1) {
-        throw Failure(Failure::Kind::Unsupported, "a size of the model is zero or negative");
+        throw Failure(Failure::Kind::Unsupported, "A size of the model is zero or negative.");
     }
     const std::int64_t q_width = static_cast<std::int64_t>(shape.heads) * shape.head_dim;
     if (shape.head_dim % 8 != 0 || shape.hidden % kBlock != 0 || shape.ffn % kBlock != 0 || q_width % kBlock != 0) {
         throw Failure(Failure::Kind::Unsupported,
-                      "the kernels take heads of a multiple of 8 and layers of a multiple of 32 inputs; this model has "
-                      "head size " + std::to_string(shape.head_dim) + ", hidden size " +
-                          std::to_string(shape.hidden) + ", feed-forward size " + std::to_string(shape.ffn));
+                      "The kernels take heads of a multiple of 8 and layers of a multiple of 32 inputs; this model has "
+                      "heads of " + std::to_string(shape.head_dim) + ", a hidden size of " +
+                          std::to_string(shape.hidden) + " and a feed-forward size of " + std::to_string(shape.ffn) +
+                          ".");
     }
     if (shape.heads % shape.kv_heads != 0) {
-        throw Failure(Failure::Kind::Unsupported, "the query heads are not a multiple of the key/value heads");
+        throw Failure(Failure::Kind::Unsupported, "The query heads are not a multiple of the key/value heads.");
     }
     return shape;
 }
@@ -82,21 +83,21 @@ Model::~Model() = default;
 
 void Model::check_pass(const std::int32_t* tokens, int count, int head_rows) const {
     if (interrupted_.load()) {
-        throw Failure(Failure::Kind::Cancelled, "the request was cancelled");
+        throw Failure(Failure::Kind::Cancelled, "The request was cancelled.");
     }
     if (count < 1 || count > kMaxRows || head_rows < 0 || head_rows > count) {
-        throw Failure(Failure::Kind::Request, "a pass takes 1 to " + std::to_string(kMaxRows) +
-                                                  " tokens and at most as many head rows");
+        throw Failure(Failure::Kind::Request, "A pass takes 1 to " + std::to_string(kMaxRows) +
+                                                  " tokens and at most as many head rows.");
     }
     if (length_ + count > shape_.context) {
         throw Failure(Failure::Kind::ContextOverflow,
-                      "the context holds " + std::to_string(shape_.context) + " tokens; " + std::to_string(length_) +
-                          " are in it and " + std::to_string(count) + " more do not fit");
+                      "The context holds " + std::to_string(shape_.context) + " tokens; " + std::to_string(length_) +
+                          " are in it and " + std::to_string(count) + " more do not fit.");
     }
     for (int i = 0; i < count; ++i) {
         if (tokens[i] < 0 || tokens[i] >= shape_.vocab) {
-            throw Failure(Failure::Kind::Request, "token id " + std::to_string(tokens[i]) + " is outside the vocabulary of " +
-                                                      std::to_string(shape_.vocab));
+            throw Failure(Failure::Kind::Request, "The token " + std::to_string(tokens[i]) + " is outside the vocabulary of " +
+                                                      std::to_string(shape_.vocab) + ".");
         }
     }
 }
@@ -123,13 +124,14 @@ void Model::forward(const std::int32_t* tokens, int count, int head_rows, std::i
     fault_ = kNoFault;
     pool_.run([&](int worker) { walk(pass, worker); });
     if (pool_.stop_requested()) {
-        throw Failure(Failure::Kind::Cancelled, "the request was cancelled");
+        throw Failure(Failure::Kind::Cancelled, "The request was cancelled.");
     }
     if (const int fault = fault_; fault != kNoFault) {
         const int layer = fault / kPlaceCount;
         const std::string where = layer == shape_.layers ? "after the last layer" : "layer " + std::to_string(layer);
         throw Failure(Failure::Kind::Numerics,
-                      std::string("NaN or infinity in ") + kPlaces[fault % kPlaceCount] + ", " + where);
+                      std::string("NaN or infinity came up in ") + kPlaces[fault % kPlaceCount] + ", " + where +
+                          "; the weights may be damaged: `redraft models verify` checks them.");
     }
     if (logits != nullptr) {
         const std::int64_t stride = round_up(shape_.vocab, kColumns);
@@ -255,30 +257,30 @@ void Model::note_fault(int layer, int place) {
     }
 }
 
-void Model::check_length(const std::string& verb, const std::string& to, std::int64_t length) const {
+void Model::check_length(const std::string& verb, std::int64_t length) const {
     if (length < 0 || length > length_) {
-        throw Failure(Failure::Kind::Request, "cannot " + verb + " a cache of " + std::to_string(length_) + " tokens " +
-                                                  to + " " + std::to_string(length));
+        throw Failure(Failure::Kind::Request, "A cache of " + std::to_string(length_) + " tokens cannot be " + verb + " to " +
+                                                  std::to_string(length) + ".");
     }
 }
 
 void Model::truncate(std::int64_t length) {
     const std::lock_guard<std::mutex> lock(pass_mutex_);
-    check_length("cut", "to", length);
+    check_length("cut", length);
     length_ = length;
 }
 
 void Model::export_cache(std::int64_t length, std::uint8_t* out) {
     const std::lock_guard<std::mutex> lock(pass_mutex_);
-    check_length("copy", "up to", length);
+    check_length("copied up", length);
     cache_.save(length, out);
 }
 
 void Model::import_cache(std::int64_t length, const std::uint8_t* from) {
     const std::lock_guard<std::mutex> lock(pass_mutex_);
     if (length > shape_.context) {
-        throw Failure(Failure::Kind::ContextOverflow, "the context holds " + std::to_string(shape_.context) +
-                                                          " tokens; the copy has " + std::to_string(length));
+        throw Failure(Failure::Kind::ContextOverflow, "The context holds " + std::to_string(shape_.context) +
+                                                          " tokens; the copy has " + std::to_string(length) + ".");
     }
     cache_.restore(length, from);
     length_ = length;

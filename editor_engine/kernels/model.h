@@ -103,7 +103,7 @@ class Model {
     void attend(const Pass& pass, int layer, std::int64_t task, std::int64_t per_task, int worker);
     void walk(const Pass& pass, int worker);
     void note_fault(int layer, int place);
-    void check_length(const std::string& verb, const std::string& to, std::int64_t length) const;
+    void check_length(const std::string& verb, std::int64_t length) const;
 
     const ModelShape shape_;
     const Weights weights_;

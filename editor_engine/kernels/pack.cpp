@@ -7,29 +7,16 @@ namespace redraft {
 
 namespace {
 
-constexpr int kVector = 32;
 constexpr int kSixBitTable = 48;
 
 void put_half(std::uint8_t* header, int slot, int column, std::uint16_t half) {
     std::memcpy(header + slot * 16 + column * 2, &half, 2);
 }
 
-std::uint16_t get_half(const std::uint8_t* header, int slot, int column) {
-    std::uint16_t half;
-    std::memcpy(&half, header + slot * 16 + column * 2, 2);
-    return half;
-}
-
 void put_six_bits(std::uint8_t* table, int entry, int value) {
     table[entry % 32] = static_cast<std::uint8_t>(table[entry % 32] | ((value & 15) << (4 * (entry / 32))));
     std::uint8_t& high = table[32 + entry % 16];
     high = static_cast<std::uint8_t>(high | ((value >> 4) << (2 * (entry / 16))));
-}
-
-std::uint8_t get_six_bits(const std::uint8_t* table, int entry) {
-    const int low = (table[entry % 32] >> (4 * (entry / 32))) & 15;
-    const int high = (table[32 + entry % 16] >> (2 * (entry / 16))) & 3;
-    return static_cast<std::uint8_t>(low | (high << 4));
 }
 
 // Quants of 8 columns, as bytes of 8 vectors, -> the packed quants of a block.
@@ -87,16 +74,16 @@ void put_scales(QuantType type, std::uint8_t* header, int column, int sub, const
 }
 
 void get_scales(QuantType type, const std::uint8_t* header, int column, int sub, Block& block) {
-    block.d = get_half(header, 0, column);
+    block.d = header_half(header, 0, column);
     if (has_minimum(type)) {
-        block.m = get_half(header, 1, column);
+        block.m = header_half(header, 1, column);
     }
     if (type == QuantType::Q6_K) {
         block.sub[0] = header[16 + (sub * 2) * kColumns + column];
         block.sub[1] = header[16 + (sub * 2 + 1) * kColumns + column];
     } else if (has_sub_scales(type)) {
-        block.sub[0] = block.sub[1] = get_six_bits(header + 32, sub * kColumns + column);
-        block.sub_min = get_six_bits(header + 32 + kSixBitTable, sub * kColumns + column);
+        block.sub[0] = block.sub[1] = six_bits(header + 32, sub * kColumns + column);
+        block.sub_min = six_bits(header + 32 + kSixBitTable, sub * kColumns + column);
     }
 }
 
@@ -118,6 +105,18 @@ int header_bytes(QuantType type) {
 int quant_bytes(QuantType type) { return quant_bits(type) * kVector; }
 
 int blocks_per_header(QuantType type) { return has_sub_scales(type) ? 8 : 1; }
+
+std::uint16_t header_half(const std::uint8_t* header, int slot, int column) {
+    std::uint16_t half;
+    std::memcpy(&half, header + slot * 16 + column * 2, 2);
+    return half;
+}
+
+std::uint8_t six_bits(const std::uint8_t* table, int entry) {
+    const int low = (table[entry % 32] >> (4 * (entry / 32))) & 15;
+    const int high = (table[32 + entry % 16] >> (2 * (entry / 16))) & 3;
+    return static_cast<std::uint8_t>(low | (high << 4));
+}
 
 std::int64_t group_bytes(QuantType type, std::int64_t k) { return header_offset(type, k / kBlock); }
 

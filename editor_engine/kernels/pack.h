@@ -23,9 +23,13 @@
 
 namespace redraft {
 
+constexpr int kVector = 32; // bytes of one packed vector
+
 int header_bytes(QuantType type);     // scales in front of one block or superblock
 int quant_bytes(QuantType type);      // quants of one block of 32
 int blocks_per_header(QuantType type); // 1 or 8
+std::uint16_t header_half(const std::uint8_t* header, int slot, int column); // slot 0: d, 1: m or dmin
+std::uint8_t six_bits(const std::uint8_t* table, int entry);
 std::int64_t group_bytes(QuantType type, std::int64_t k);
 std::int64_t packed_bytes(QuantType type, std::int64_t n, std::int64_t k);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "activations.h"
 #include "dispatch.h"
 #include "pack.h"
 #include "pool.h"
@@ -37,16 +38,6 @@ class Random {
 template <typename T> bool same(const std::vector<T>& a, const std::vector<T>& b) {
     return std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
-
-struct Activations {
-    Activations(std::int64_t rows, std::int64_t k)
-        : q(static_cast<std::size_t>(rows * k)), scale(q.size() / 32), sum(q.size() / 32), sum32(q.size() / 32),
-          sum16(q.size() / 16), view{q.data(), scale.data(), sum.data(), sum32.data(), sum16.data(), k} {}
-    std::vector<std::int8_t> q;
-    std::vector<float> scale, sum;
-    std::vector<std::int32_t> sum32, sum16;
-    QuantRows view;
-};
 
 constexpr std::int64_t kRows = 9;
 constexpr std::int64_t kInputs = 512;

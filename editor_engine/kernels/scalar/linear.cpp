@@ -11,8 +11,6 @@ namespace redraft::scalar {
 
 namespace {
 
-constexpr int kVector = 32;
-
 // One block of 8 columns, ready for any number of rows.
 struct Weights {
     std::int32_t w[kColumns][kBlock]; // zero point subtracted
@@ -20,26 +18,19 @@ struct Weights {
     float minimum[kColumns];
 };
 
-int six_bits(const std::uint8_t* table, int entry) {
-    const int low = (table[entry % 32] >> (4 * (entry / 32))) & 15;
-    return low | (((table[32 + entry % 16] >> (2 * (entry / 16))) & 3) << 4);
-}
-
-float header_half(const std::uint8_t* header, int slot, int column) {
-    std::uint16_t half;
-    std::memcpy(&half, header + slot * 16 + column * 2, 2);
-    return half_to_float(half);
+float header_value(const std::uint8_t* header, int slot, int column) {
+    return half_to_float(header_half(header, slot, column));
 }
 
 template <QuantType type> void load_scales(const std::uint8_t* header, int sub, Weights& out) {
     for (int c = 0; c < kColumns; ++c) {
-        const float d = header_half(header, 0, c);
+        const float d = header_value(header, 0, c);
         out.scale[0][c] = out.scale[1][c] = d;
         if constexpr (type == QuantType::Q4_1 || type == QuantType::Q5_1) {
-            out.minimum[c] = -header_half(header, 1, c);
+            out.minimum[c] = -header_value(header, 1, c);
         } else if constexpr (type == QuantType::Q4_K || type == QuantType::Q5_K) {
             out.scale[0][c] = d * static_cast<float>(six_bits(header + 32, sub * kColumns + c));
-            out.minimum[c] = header_half(header, 1, c) * static_cast<float>(six_bits(header + 80, sub * kColumns + c));
+            out.minimum[c] = header_value(header, 1, c) * static_cast<float>(six_bits(header + 80, sub * kColumns + c));
         } else if constexpr (type == QuantType::Q6_K) {
             for (int h = 0; h < 2; ++h) {
                 const auto s = static_cast<std::int8_t>(header[16 + (sub * 2 + h) * kColumns + c]);

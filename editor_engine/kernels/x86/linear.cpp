@@ -9,7 +9,7 @@ namespace redraft::REDRAFT_ISA {
 
 namespace {
 
-constexpr int kTile = 8;     // rows that share one unpacking
+constexpr int kTile = 8; // rows that share one unpacking
 #if defined(__AVX512VL__)
 constexpr bool kManyRegisters = true; // 32: the weights, the accumulators and the products of 8 rows
 #else

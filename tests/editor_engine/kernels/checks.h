@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "activations.h"
 #include "dispatch.h"
 #include "formats.h"
 #include "pack.h"
@@ -75,16 +76,6 @@ inline Bytes packed_matrix(QuantType type, const Bytes& raw, std::int64_t n, std
     }
     return packed;
 }
-
-struct Activations {
-    Activations(std::int64_t rows, std::int64_t k)
-        : q(size(rows * k)), scale(q.size() / kBlock), sum(scale.size()), sum32(scale.size()), sum16(2 * scale.size()),
-          view{q.data(), scale.data(), sum.data(), sum32.data(), sum16.data(), k} {}
-    std::vector<std::int8_t> q;
-    Floats scale, sum;
-    std::vector<std::int32_t> sum32, sum16;
-    QuantRows view;
-};
 
 // operation_checks.cpp
 Activations quantised(const Ops& ops, const Floats& x, std::int64_t rows, std::int64_t k);

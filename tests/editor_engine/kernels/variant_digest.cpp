@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "activations.h"
 #include "dispatch.h"
 #include "pack.h"
 #include "pool.h"
@@ -79,16 +80,6 @@ template <typename T> void compare(const std::string& what, const std::vector<T>
         }
     }
 }
-
-struct Activations {
-    Activations(std::int64_t rows, std::int64_t k)
-        : q(static_cast<std::size_t>(rows * k)), scale(q.size() / 32), sum(q.size() / 32), sum32(q.size() / 32),
-          sum16(q.size() / 16), view{q.data(), scale.data(), sum.data(), sum32.data(), sum16.data(), k} {}
-    std::vector<std::int8_t> q;
-    Floats scale, sum;
-    std::vector<std::int32_t> sum32, sum16;
-    QuantRows view;
-};
 
 void check_quantise(const Ops& ops, Random& random) {
     constexpr std::int64_t k = 256;
