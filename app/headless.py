@@ -331,7 +331,9 @@ def _require_patch_apart(options: EditOptions) -> None:
 
 def _write_patch(path: str, data: bytes) -> None:
     try:
-        with open(path, "wb") as stream:
+        # O_NONBLOCK: opening a pipe that nobody reads would wait for ever.
+        with open(path, "wb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0o666)) as stream:
+            os.set_blocking(stream.fileno(), True)
             stream.write(data)
     except OSError as error:
         raise FileUnwritableError(f"The patch {shown(path)} cannot be written: {error.strerror}.") from error

@@ -1,5 +1,6 @@
 """Every reply an edit can get: outcome, exit code, both streams, and the file, for people and for programs."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,12 @@ def test_a_patch_file_has_the_diff(file: Path, tmp_path: Path) -> None:
     outcome = run_edit(ScriptedClient(fenced(CHANGED)), file, patch="out.diff")
     assert (tmp_path / "out.diff").read_bytes() == outcome.out
     assert file.read_text() == SOURCE
+
+
+def test_a_patch_for_a_pipe_that_nobody_reads_is_refused(file: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    outcome = run_edit(ScriptedClient(fenced(CHANGED)), file, patch=str(tmp_path / "pipe"))
+    assert outcome.code == ExitCode.FILE and "cannot be written" in said_error(outcome)
 
 
 @pytest.mark.parametrize("json", [False, True])
