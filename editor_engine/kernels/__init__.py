@@ -35,6 +35,7 @@ Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
 
 PACKABLE_TYPES = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K")
+"""GGUF types that linear layers may have: the packable ones of contract.h, by name."""
 
 
 @dataclass(frozen=True)

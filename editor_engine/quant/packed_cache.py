@@ -27,6 +27,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from editor_engine.atomic_file import flush_folder
 from editor_engine.errors import ModelFileError, ModelMissingError
 from editor_engine.foreign_json import open_regular, parse_object
 from editor_engine.scratch_file import scratch_file, sweep
@@ -64,11 +65,10 @@ class Packed:
     """Packed weights, by name of the matrix."""
 
     tensors: Mapping[str, Bytes]
-    """Read-only when mapped. They keep their map alive."""
-    mapped: bool
-    """True: views of the cache file, which the kernel may drop from memory and read again. False: held in memory."""
+    """Read-only when they are a map's, which they keep alive."""
     note: str | None
-    """A sentence for the user when the cache could not be used; None when all is well."""
+    """None: views of the cache file, which the system may drop from memory and read again. Else the cache could not be
+    used, they are held in memory, and this is a sentence for the user."""
 
 
 class _Stale(Exception):
@@ -88,19 +88,19 @@ def packed_weights(folder: Path, sha256: str, layout: int, matrices: Sequence[Ma
     """
     path = cache_file(folder, layout)
     try:
-        return Packed(_mapped(path, sha256, layout, matrices), mapped=True, note=None)
+        return Packed(_mapped(path, sha256, layout, matrices), note=None)
     except ModelMissingError:
         log.info("no packed weights at %s", path)
     except (_Stale, ModelFileError) as reason:
         log.info("packing again, %s: %s", path, reason)
     try:
         _write(path, sha256, layout, matrices, pack)
-        return Packed(_mapped(path, sha256, layout, matrices), mapped=True, note=None)
+        return Packed(_mapped(path, sha256, layout, matrices), note=None)
     except (_Stale, ModelFileError, ModelMissingError, OSError) as reason:
         log.info("packed weights are not kept, %s: %s", path, reason)
         words = os.strerror(reason.errno) if isinstance(reason, OSError) and reason.errno else str(reason)
         note = f"Packed weights cannot be kept in {folder} ({words}); this load and every later one packs them anew."
-    return Packed({m.name: pack(m) for m in matrices}, mapped=False, note=note)
+    return Packed({m.name: pack(m) for m in matrices}, note=note)
 
 
 def _mapped(path: Path, sha256: str, layout: int, matrices: Sequence[Matrix]) -> dict[str, Bytes]:
@@ -166,7 +166,7 @@ def _write(path: Path, sha256: str, layout: int, matrices: Sequence[Matrix], pac
         os.utime(file.fileno(), ns=(made_ns, made_ns))
         os.fsync(file.fileno())
         os.rename(file.name, path)
-    _flush_folder(path.parent)
+    flush_folder(path.parent)
 
 
 def _sweep(folder: Path, layout: int) -> None:
@@ -177,14 +177,6 @@ def _sweep(folder: Path, layout: int) -> None:
         if version.isdecimal() and int(version) < layout:
             with contextlib.suppress(OSError):  # another process may sweep as well
                 path.unlink()
-
-
-def _flush_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _aligned(offset: int) -> int:

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from editor_engine.atomic_file import flush_folder
 from editor_engine.config import models_dir
 from editor_engine.errors import FetchError, ModelFileError
 from editor_engine.store import hub, index_parts
@@ -106,9 +107,5 @@ def _settle(arrived: Path, target: Path, sha256: str) -> None:
     with arrived.open("rb") as file:
         os.fsync(file.fileno())
     os.replace(arrived, target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    flush_folder(target.parent)
     write_record(target, sha256)

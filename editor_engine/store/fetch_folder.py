@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from editor_engine.atomic_file import flush_folder
 from editor_engine.errors import FetchError, ModelFileError
 from editor_engine.foreign_json import read_bytes
 from editor_engine.store import hub
@@ -214,6 +215,7 @@ def _settle(scratch: Path, target: Path, commit: str, hashes: dict[str, str]) ->
     write_folder_record(scratch, commit, hashes)
     shutil.rmtree(target, ignore_errors=True)
     os.replace(scratch, target)
+    flush_folder(target.parent)
 
 
 def discard_partial_folder(hub_id: HubId, report: Report) -> int:

@@ -7,10 +7,11 @@ forward pass reads, of the right shape and a type it runs, and none it would ign
 from dataclasses import dataclass
 
 from editor_engine.errors import ModelFileError, UnsupportedModelError
+from editor_engine.kernels import PACKABLE_TYPES
 from editor_engine.models.native.config import NativeConfig, read_config
 from editor_engine.quant.gguf import GgufFile, GgufTensor
 
-LINEAR_TYPES = frozenset({"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"})
+LINEAR_TYPES = frozenset(PACKABLE_TYPES)
 """Types a linear layer may have."""
 
 EMBEDDING_TYPES = LINEAR_TYPES | {"F16", "F32"}
