@@ -87,7 +87,7 @@ class EngineConfig:
     """Memory for copies of the KV cache of other conversations, so that those that take turns are not prefilled anew;
     0 keeps none. Never changes a bit of the output."""
     isa: str | None = None
-    """Kernel variant by name (`scalar`, `avx2`); None takes the best this processor has."""
+    """Kernel variant by name (`kernels.variants()`); None takes the best this processor has."""
     draft_path: Path | None = None
     """The model that drafts where the file gives nothing to copy, as `model_path`; None drafts from the file only."""
     draft_rule: str = "same-ids"

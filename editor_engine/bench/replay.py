@@ -44,7 +44,7 @@ class TokenTask:
     """How the ids are spelt; None where they stand for no text."""
 
 
-DrafterFactory = Callable[[TokenTask, PassCost], Drafter]
+DrafterOfTask = Callable[[TokenTask, PassCost], Drafter]
 """Makes a fresh drafter for one task (it must not look at `target`) under one cost curve."""
 
 
@@ -164,7 +164,7 @@ def replay_task(task: TokenTask, drafter: Drafter, cost: PassCost) -> TaskFigure
 
 def replay(
     tasks: Sequence[TokenTask],
-    drafters: Mapping[str, DrafterFactory],
+    drafters: Mapping[str, DrafterOfTask],
     curves: Mapping[str, Callable[[], PassCost]],
     progress: Callable[[str, str], None] = lambda drafter, task: None,
 ) -> ReplayFigures:

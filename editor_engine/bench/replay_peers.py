@@ -8,7 +8,7 @@ n-gram is looked up among all earlier places, and the first or the last of them 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from editor_engine.bench.replay import DrafterFactory, TokenTask
+from editor_engine.bench.replay import DrafterOfTask, TokenTask
 from editor_engine.draft.chain import ChainDrafter
 from editor_engine.draft.drafter import Draft, Drafter, Origin
 from editor_engine.draft.pass_cost import PassCost
@@ -74,7 +74,7 @@ class PeerDrafter:
         self._tokens.append(token)
 
 
-def _peer(rule: PeerRule) -> DrafterFactory:
+def _peer(rule: PeerRule) -> DrafterOfTask:
     return lambda task, cost: PeerDrafter(rule, task.prompt)
 
 
@@ -82,7 +82,7 @@ def _redraft(task: TokenTask, cost: PassCost) -> Drafter:
     return ChainDrafter(task.prompt, task.source, (), cost=cost, words=task.words)
 
 
-DRAFTERS: Mapping[str, DrafterFactory] = {
+DRAFTERS: Mapping[str, DrafterOfTask] = {
     **{name: _peer(rule) for name, rule in PEER_RULES.items()},
     "redraft": _redraft,
 }

@@ -20,7 +20,7 @@ from editor_engine.draft.length_policy import best_length, expected_tokens
 from editor_engine.draft.ngram_index import BARRIER
 from editor_engine.draft.pass_cost import PassCost
 from editor_engine.draft.ranking import Choice, Ranking
-from editor_engine.draft.renames import Rewrite, Words
+from editor_engine.draft.renames import AROUND, Rewrite, Words
 from editor_engine.draft.source_cursor import Site
 from editor_engine.draft.substitutions import Substitution
 from editor_engine.events import Provenance
@@ -204,7 +204,7 @@ class ChainDrafter:
         if memory.renames:
             memory.renames.resumed()
             if site.source <= end:
-                before = memory.tokens[max(memory.output_at, left - 8) : left]
+                before = memory.tokens[max(memory.output_at, left - AROUND) : left]
                 memory.renames.learn(before, site.source, end, after, cursor.streak)
 
 

@@ -32,10 +32,10 @@ _PLAIN_EVERY = 24
 """Attempts after which a plain step is taken: a gain over steps that nobody timed for long would be made up."""
 _LENGTHS = {"reply": 100.0, "run": 8.0}
 """Tokens of a whole reply, and in a row, that the rest of the chain leaves over, before any were counted."""
-_MOST = 1e15
-"""No count or time of ours is larger; beyond, sums and products leave the floats."""
 _LATEST = 1 / 6
 """How far one reply or run moves them."""
+_MOST = 1e15
+"""No count or time of ours is larger; beyond, sums and products leave the floats."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,10 @@ class PairGain:
             f"{place}.{bucket}": (low[bucket] + high[bucket]) / 2 for place in (0, 1) for bucket in range(len(low))
         }
         self._chances = Acceptance(priors, default=_USUAL, weight=8.0, window=100.0)
-        self._measured: dict[str, tuple[float, float, float]] = {}  # kind -> attempts, seconds, seconds of plain steps
+        # kind -> attempts, their seconds, those of plain steps; and the last two with steps it was not asked for
+        self._measured: dict[str, tuple[float, float, float]] = {}
+        self._all: dict[str, tuple[float, float]] = {}
         self._lengths: dict[str, float] = {}
-        self._all: dict[
-            str, tuple[float, float]
-        ] = {}  # kind -> seconds, of plain steps; with steps it was not asked for
         self._budget_s = 0.0
         self._plain: deque[float] = deque(maxlen=_PLAIN_KEPT)
         self._since_plain = 0

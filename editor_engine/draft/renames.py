@@ -26,7 +26,7 @@ _LINE = 64
 """Tokens encoded at once; a longer line is cut."""
 _SITE = 48
 """Tokens of an edit site that are compared word by word."""
-_AROUND = 4
+AROUND = 4
 """Equal tokens taken along on both sides of a site, to see whole names."""
 
 
@@ -113,14 +113,15 @@ class Renames:
     def learn(self, before: Sequence[int], start: int, end: int, after: Sequence[int], equal: int) -> None:
         """An edit site closed: source[start:end] became `after`.
 
-        `before` is the output up to the site, `equal` counts the source tokens from `end` that followed unchanged.
+        `before` is the output up to the site, at most its last AROUND tokens; `equal` counts the source tokens from
+        `end` that followed unchanged.
         """
         if end - start > _SITE or len(after) > _SITE:
             return
         left = 0
-        while left < min(_AROUND, start, len(before)) and before[-1 - left] == self._source[start - 1 - left]:
+        while left < min(AROUND, start, len(before)) and before[-1 - left] == self._source[start - 1 - left]:
             left += 1
-        right = self._source[end : end + min(_AROUND, equal)]
+        right = self._source[end : end + min(AROUND, equal)]
         old = self._pieces([*self._source[start - left : end], *right])
         new = self._pieces([*self._source[start - left : start], *after, *right])
         if len(old) != len(new) or old[::2] != new[::2]:

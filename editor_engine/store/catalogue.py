@@ -81,8 +81,8 @@ class CatalogueModel:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The model for this machine and why."""
+class DefaultModel:
+    """The model to take on a machine where nobody named one, and why."""
 
     id: str
     reason: str
@@ -118,7 +118,7 @@ def require(model_id: str) -> CatalogueModel:
     return model
 
 
-def default_model(memory_available: int | None, processors: int, installed: Collection[str]) -> Choice:
+def default_model(memory_available: int | None, processors: int, installed: Collection[str]) -> DefaultModel:
     """The larger default where the machine can carry it, else the smaller; an installed one beats a download.
 
     `memory_available` in bytes, None when unknown; `installed` are ids.
@@ -127,15 +127,15 @@ def default_model(memory_available: int | None, processors: int, installed: Coll
     memory = "unknown" if memory_available is None else gigabytes(memory_available)
     machine = f"{memory} of memory available, {processors} processor{'s' if processors != 1 else ''}"
     if large and LARGER_DEFAULT in installed:
-        return Choice(LARGER_DEFAULT, f"it is installed and suits this machine ({machine})")
+        return DefaultModel(LARGER_DEFAULT, f"it is installed and suits this machine ({machine})")
     if SMALLER_DEFAULT in installed:
-        return Choice(SMALLER_DEFAULT, f"it is installed ({machine})")
+        return DefaultModel(SMALLER_DEFAULT, f"it is installed ({machine})")
     if LARGER_DEFAULT in installed and (memory_available or 0) >= require(LARGER_DEFAULT).memory_bytes:
-        return Choice(LARGER_DEFAULT, f"it is installed and fits ({machine})")
+        return DefaultModel(LARGER_DEFAULT, f"it is installed and fits ({machine})")
     if large:
-        return Choice(LARGER_DEFAULT, f"this machine can carry it ({machine})")
+        return DefaultModel(LARGER_DEFAULT, f"this machine can carry it ({machine})")
     needed = f"the next larger one wants {gigabytes(ENOUGH_MEMORY)} and {ENOUGH_PROCESSORS} processors"
-    return Choice(SMALLER_DEFAULT, f"{needed} (here: {machine})")
+    return DefaultModel(SMALLER_DEFAULT, f"{needed} (here: {machine})")
 
 
 def gigabytes(size: int) -> str:

@@ -27,6 +27,9 @@ from editor_engine.store.hub_folders import (
     verify_folder,
 )
 
+_PARTS = (".safetensors", ".json", ".jinja", ".bin", ".pt", ".pth")
+"""Ends of the names of files that a checkpoint has."""
+
 
 @dataclass(frozen=True)
 class InstalledModel:
@@ -139,10 +142,6 @@ def verify(entry: InstalledModel, on_bytes: OnBytes = lambda done: None) -> Inst
     if entry.model:
         raise ModelFileError(f"{damage}, not {entry.model.sha256}; `redraft models pull {entry.id}` fetches it again.")
     raise ModelFileError(f"{damage}, not {expected}; import it again.")
-
-
-_PARTS = (".safetensors", ".json", ".jinja", ".bin", ".pt", ".pth")
-"""Ends of the names of files that a checkpoint has."""
 
 
 def locate(name: str | None = None) -> LocatedModel:
