@@ -2,14 +2,17 @@
 
 Textual has each widget that overlaps the smallest rectangle around everything that changed make all of its lines anew.
 A reply changes lines at the top of a pane and the status line at the bottom: every line of the screen was made for it,
-though only those few were sent. Knows nothing of what a widget is. Invariant: what is sent is what Textual's own
-compositor would send for the same regions.
+though only those few were sent. Knows nothing of what a widget is, but for the one that is typed into, whose few lines
+go before the many of others. Invariant: what is sent is what Textual's own compositor would send for the same regions;
+what waits is sent next.
 """
 
 from collections.abc import Iterator
 
 from textual._compositor import ChopsUpdate, Compositor
+from textual.events import Idle
 from textual.geometry import Region
+from textual.screen import Screen
 from textual.strip import Strip
 
 _Chops = dict[int, Strip | None]
@@ -19,12 +22,19 @@ _Chops = dict[int, Strip | None]
 class LineCompositor(Compositor):
     """Composes the pieces of lines that are dirty, front to back, until each is there."""
 
+    @property
+    def is_behind(self) -> bool:
+        """Something waits for the next update."""
+        return bool(self._dirty_regions)
+
     def render_partial_update(self) -> ChopsUpdate | None:
-        spans = list(self._regions_to_spans(self._dirty_regions))
-        self._dirty_regions.clear()
+        typed = self._typed_into()
+        dirty, cuts = typed or self._dirty_regions, self.cuts
+        self._dirty_regions = self._dirty_regions - dirty
+        # What waited may be of a larger screen.
+        spans = [span for span in self._regions_to_spans(dirty) if span[0] < len(cuts)]
         if not spans:
             return None
-        cuts = self.cuts
         chops: list[_Chops] = [{} for _ in cuts]
         missing: dict[int, set[int]] = {}
         for y, left, right in spans:
@@ -43,6 +53,36 @@ class LineCompositor(Compositor):
                             chops[y][at] = piece
                     missing[y].difference_update(within[:-1])
         return ChopsUpdate(chops, spans, [line[1:] for line in cuts])
+
+    def _typed_into(self) -> set[Region]:
+        """What is dirty of the widget that has the focus, where more is dirty elsewhere; else nothing."""
+        focused = self.root.screen.focused if self.root is not None else None
+        if focused is None or focused not in self.visible_widgets:
+            return set()
+        region, clip = self.visible_widgets[focused]
+        within = region.intersection(clip).contains_region
+        typed = {dirty for dirty in self._dirty_regions if within(dirty)}
+        lines = sum(dirty.height for dirty in typed)
+        return typed if sum(dirty.height for dirty in self._dirty_regions) > 2 * lines else set()
+
+
+class KeyFirstScreen(Screen[None]):
+    """Paints what is typed at once: not at the next of sixty times a second, and not after all that a reply changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._compositor: LineCompositor = LineCompositor()
+
+    async def _on_idle(self, event: Idle) -> None:
+        """Before Textual's own, which waits for the time of the next update."""
+        if self.focused in self._dirty_widgets and not (self._layout_required or self._scroll_required):
+            self._on_timer_update()
+
+    def _compositor_refresh(self) -> None:
+        super()._compositor_refresh()
+        if self._compositor.is_behind and self.focused is not None:
+            self._dirty_widgets.add(self.focused)  # what makes Textual paint at all
+            self._update_timer.resume()
 
 
 def _runs(seen: Region, missing: dict[int, set[int]]) -> Iterator[range]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 
 from textual import on
 from textual.content import Content
-from textual.screen import Screen
 
 from app.editing.document import Document, open_document, require_replaceable
 from app.editing.reread import look_again
@@ -20,7 +19,7 @@ from app.editing.session_store import SessionKeeper
 from app.editing.turns import Turns, hunk_words, unfit_words
 from app.errors import AppError, FileHardLinkedError
 from app.paths import journal_dir, shown
-from app.tui.line_compositor import LineCompositor
+from app.tui.line_compositor import KeyFirstScreen
 from app.tui.messages import FileChanged, ReviewChanged
 from app.tui.widgets.banner import Banner
 from app.tui.widgets.diff_view import DiffView
@@ -37,12 +36,11 @@ NEXT = "Say below what to change next."
 WELCOME = "Say below what to change, and press enter. Nothing is written before you apply."
 
 
-class FileScreen(Screen[None]):
+class FileScreen(KeyFirstScreen):
     """A screen with a source, a diff and a banner; `at_work` is for the half that has the engine."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._compositor = LineCompositor()
         self.turns: Turns | None = None
         self.at_work = False
         self._keeper = SessionKeeper()

@@ -124,3 +124,48 @@ def test_only_lines_that_changed_are_asked_for(tmp_path: Path, monkeypatch: pyte
         ]
 
     drive(ScriptedClient(fenced(CHANGED)), steps, file=path)
+
+
+def test_what_is_typed_is_painted_before_what_a_reply_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal(monkeypatch)
+    path = tmp_path / "values.py"
+    path.write_text("".join(f"{line}\n" for line in LINES))
+
+    async def steps(session: Session) -> None:
+        workspace = session.workspace
+        source, box = workspace.query_one(SourceView), workspace.query_one(InstructionBox)
+        sent: list[set[int]] = []
+        take = terminal._take
+
+        def taken(update: ChopsUpdate) -> None:
+            sent.append({y for y, _, _ in update.spans})
+            take(update)
+
+        monkeypatch.setattr(terminal, "_take", taken)
+        typed = set(box.region.line_range)
+        for _ in range(5):
+            sent.clear()
+            source.refresh(Region(0, 3, 5, 9))
+            box.insert("x")
+            await session.pilot.pause()
+            await session.pilot.pause()
+            assert sent[0] <= typed
+            assert set(range(4, 13)) <= set().union(*sent[1:])  # and perhaps a cursor that blinks
+            terminal.check(session.app)
+
+    drive(ScriptedClient(fenced(CHANGED)), steps, file=path)
+
+
+def test_what_waited_when_the_screen_became_smaller_is_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "values.py"
+    path.write_text("".join(f"{line}\n" for line in LINES))
+
+    async def steps(session: Session) -> None:
+        session.workspace._compositor._dirty_regions.add(Region(0, 38, 100, 1))
+        await session.pilot.resize_terminal(*NARROW)
+        await session.pilot.pause()
+        assert session.workspace._compositor.render_partial_update() is None
+        session.workspace._compositor._dirty_regions.add(Region(0, 38, 100, 1))
+        assert session.workspace._compositor.render_partial_update() is None
+
+    drive(ScriptedClient(fenced(CHANGED)), steps, file=path)
