@@ -151,6 +151,20 @@ class Turns:
             return turn.review.accepted
         return whole_change(self.document, turn.review.data())
 
+    @property
+    def taken_back(self) -> int:
+        """How many changes of the file an apply of the current turn would undo: it is about an older state of it."""
+        turn = self._current()
+        while turn.based_on and not (before := self.turns[turn.based_on - 1]).applied:
+            turn = before  # what was accepted of it is written with the current one
+        same = turn.base.data == self.document.data
+        return 0 if same else len(whole_change(self.document, turn.base.data))
+
+    def region_of(self, number: int) -> Region | None:
+        """Where the lines that turn `number` was allowed to change are in what the next instruction works on."""
+        turn = self.turns[number - 1]
+        return _region_in(turn, self.document_of(self.base))
+
     def applied(self, newer: Document) -> "Turns":
         """The current turn, and those it is based on, are in the file, which is `newer` now."""
         written = self._written()
@@ -226,7 +240,8 @@ class Turns:
         kept = [Item(hunk, item.decision) for hunk, item in zip(carried, items, strict=True) if hunk is not None]
         unfit = [item for hunk, item in zip(carried, items, strict=True) if hunk is None and turn.awaits(item)]
         review = Review.of(self.document, kept)
-        moved = replace(turn, base=self.document, based_on=0, review=review, applied=turn.applied and not kept)
+        moved = replace(turn, base=self.document, region=_region_in(turn, self.document), based_on=0, review=review)
+        moved = replace(moved, applied=turn.applied and not kept)
         turns = self._with(moved)
         if unfit:
             apart = replace(turn, number=len(self.turns) + 1, review=Review.of(turn.base, unfit), applied=False)
@@ -248,6 +263,13 @@ class Turns:
     def _with(self, turn: Turn) -> "Turns":
         at = turn.number - 1
         return replace(self, turns=(*self.turns[:at], turn, *self.turns[at + 1 :]))
+
+
+def _region_in(turn: Turn, document: Document) -> Region | None:
+    if turn.region is None:
+        return None
+    changes = [change for hunk in whole_change(turn.base, document.data) for change in hunk.changes]
+    return moved_region(turn.region, changes)
 
 
 def moved_region(region: Region, changes: Sequence[Change]) -> Region:
@@ -277,6 +299,11 @@ def _taken(document: Document, item: Item) -> Hunk:
 def hunk_words(count: int) -> str:
     """A number of hunks, with its verb."""
     return "1 hunk is" if count == 1 else f"{count} hunks are"
+
+
+def taken_back_words(count: int) -> str:
+    """Says how many changes of the file an apply would undo."""
+    return "1 newer change" if count == 1 else f"{count} newer changes"
 
 
 def unfit_words(count: int) -> str:

@@ -138,8 +138,7 @@ class ScreenActions(Shell):
     def _turn_chosen(self, choice: "TurnChoice | None") -> None:
         from app.tui.screens.turns import Chosen
 
-        turns = self.workspace.turns
-        if choice is None or turns is None:
+        if choice is None or self.workspace.turns is None:
             return
         workspace, number = self.workspace, choice.number
         match choice.what:
@@ -152,9 +151,7 @@ class ScreenActions(Shell):
             case Chosen.THROW_AWAY:
                 workspace.throw_away(number)
             case Chosen.RETRY:
-                turn = turns.turns[number - 1]
-                workspace.switch_base(turn.based_on)
-                workspace.run_edit(turn.instruction, turn.region)
+                workspace.retry(number)
 
     def action_recipes(self) -> None:
         from app.recipes import load_recipes

@@ -7,6 +7,8 @@ left of any turn, on disk; the file is written by `app.editing.apply` alone, aft
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,7 +18,7 @@ from textual.content import Content
 from app.editing.document import Document, open_document, require_replaceable
 from app.editing.reread import look_again
 from app.editing.session_store import SessionKeeper
-from app.editing.turns import Turns, hunk_words, unfit_words
+from app.editing.turns import Turns, hunk_words, taken_back_words, unfit_words
 from app.errors import AppError, FileHardLinkedError
 from app.paths import journal_dir, shown
 from app.tui.line_compositor import KeyFirstScreen
@@ -267,9 +269,9 @@ class FileScreen(KeyFirstScreen):
     # --- apply and undo -----------------------------------------------------------------------------------------------
 
     async def action_apply_review(self) -> None:
-        await self._apply(break_links=False)
+        await self._apply()
 
-    async def _apply(self, *, break_links: bool) -> None:
+    async def _apply(self, *, break_links: bool = False, take_back: bool = False) -> None:
         turns = self.turns
         turn = None if turns is None else turns.current
         if turns is None or turn is None or turn.review is None or not turn.review.accepted:
@@ -277,6 +279,11 @@ class FileScreen(KeyFirstScreen):
             self.tell(f"Nothing is accepted yet{'; y accepts a hunk' if waiting else ''}.", "warning")
             return
         if not self.may_change_file():
+            return
+        undone = turns.taken_back
+        if undone and not take_back:
+            sentence = f"This is about an older state of the file: it would undo {taken_back_words(undone)}. Apply it?"
+            self._ask(sentence, ("Apply", "Leave it"), partial(self._apply, take_back=True))
             return
         from app.editing.apply import apply_hunks
         from app.editing.journal import Journal
@@ -293,7 +300,8 @@ class FileScreen(KeyFirstScreen):
             )
             newer = open_document(turns.document.name, turns.document.codec.name)
         except FileHardLinkedError as error:
-            self._ask_to_break_links(error)
+            again = partial(self._apply, break_links=True, take_back=take_back)
+            self._ask(f"{error} Apply to this name only?", ("Part it", "Leave it"), again)
             return
         except AppError as error:
             self.tell(str(error), "error")
@@ -313,14 +321,14 @@ class FileScreen(KeyFirstScreen):
     def await_instruction(self) -> None:
         """Everything is decided: whatever comes next, it is an instruction."""
 
-    def _ask_to_break_links(self, error: FileHardLinkedError) -> None:
+    def _ask(self, sentence: str, labels: tuple[str, str], agreed: Callable[[], Coroutine[None, None, None]]) -> None:
         from app.tui.screens.question import Question
 
-        def answered(broken: bool | None) -> None:
-            if broken:
-                self.run_worker(self._apply(break_links=True), exit_on_error=False)
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.run_worker(agreed(), exit_on_error=False)
 
-        self.app.push_screen(Question(f"{error} Apply to this name only?", "Part it", "Leave it"), answered)
+        self.app.push_screen(Question(sentence, *labels), answered)
 
     async def action_undo_apply(self) -> None:
         if self.turns is None or not self.may_change_file():

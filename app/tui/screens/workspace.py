@@ -16,7 +16,7 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 
 from app.editing.region import Region
-from app.editing.turns import hunk_words
+from app.editing.turns import hunk_words, taken_back_words
 from app.recall import load_recall, remember_instruction
 from app.tui import messages as say
 from app.tui.actions import Place, bindings
@@ -137,6 +137,12 @@ class WorkspaceScreen(FileScreen):
             self.turns = self.turns.switch_base(number)
             self._base_chosen = True
             self.show_base()
+            lacking = self.turns.begin("", None).taken_back
+            if lacking:
+                words = taken_back_words(lacking)
+                self.tell(
+                    f"What turn {number} left lacks {words} of the file; what comes of it undoes that.", "warning"
+                )
 
     @on(say.InstructionChanged)
     @on(say.RegionChanged)
@@ -165,10 +171,16 @@ class WorkspaceScreen(FileScreen):
 
     def action_retry(self) -> None:
         turn = None if self.turns is None else self.turns.current
-        if turn is None:
+        if self.turns is None or turn is None:
             self.tell("There is nothing to run again yet.", "warning")
         else:
-            self.run_edit(turn.instruction, turn.region)
+            self.run_edit(turn.instruction, self.turns.region_of(turn.number))
+
+    def retry(self, number: int) -> None:
+        """Ask what turn `number` asked again, of what it asked it of."""
+        if self.turns is not None and self.may_change_file():
+            self.switch_base(self.turns.turns[number - 1].based_on)
+            self.run_edit(self.turns.turns[number - 1].instruction, self.turns.region_of(number))
 
     # --- a run --------------------------------------------------------------------------------------------------------
 

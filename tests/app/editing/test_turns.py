@@ -162,3 +162,34 @@ def test_decisions_about_a_reply_that_is_not_whole_never_apply() -> None:
     failed = streaming.failed("It was cut.")
     assert failed.decided(early) == failed
     assert failed.decided(early).to_apply() == ()
+
+
+def test_an_apply_over_an_older_state_says_what_it_takes_back() -> None:
+    turns = Turns(document())
+    for line in (2, 20, 30):
+        turns = turns.begin("Change.", None)
+        made = changed(list(turns.document.lines), line)
+        turns = decided(turns.proposed(proposal(turns.document, made)), YES)
+        assert turns.taken_back == 0
+        newer = document(made)
+        turns = turns.applied(newer).moved_to(newer)[0]
+    assert [turns.switch_base(number).begin("", None).taken_back for number in range(4)] == [0, 2, 1, 0]
+    one = turns.switch_base(1).begin("On one.", None)
+    assert one.current is not None
+    one = decided(one.proposed(proposal(one.current.base, changed(list(one.current.base.lines), 25))), YES)
+    assert one.taken_back == 2
+    two = one.switch_base(4).begin("On that.", None)
+    assert two.taken_back == 2
+    assert two.moved_to(document(changed(BASE, 2, 20, 30, 35)))[0].begin("", None).taken_back == 0
+
+
+def test_the_lines_that_may_change_move_with_the_file() -> None:
+    turns = Turns(document()).begin("Region.", Region(11, 12))
+    turns = decided(turns.proposed(proposal(turns.document, changed(BASE, 10))), OPEN)
+    assert turns.region_of(1) == Region(11, 12)
+    newer = document(["first", "second", *BASE])
+    moved = turns.moved_to(newer)[0]
+    assert moved.current is not None and moved.current.region == Region(13, 14)
+    assert moved.region_of(1) == Region(13, 14)
+    failed = Turns(document()).begin("Region.", Region(11, 12)).failed("No.")
+    assert failed.moved_to(newer)[0].region_of(1) == Region(13, 14)

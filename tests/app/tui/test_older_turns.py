@@ -7,6 +7,7 @@ from textual.widgets._toast import Toast
 
 from app.editing.review import Decision
 from app.editing.session_store import left_sessions
+from app.tui.screens.question import Question
 from app.tui.screens.quit_dialog import QuitDialog
 from app.tui.screens.resume_offer import ResumeOffer
 from app.tui.screens.turns import TurnsScreen
@@ -54,6 +55,48 @@ def test_an_older_turn_is_reached_and_applied_after_a_newer_one(file: Path) -> N
         await session.press("f10")
         assert file.read_text() == SOURCE and session.workspace.turns is not None
         assert [turn.number for turn in session.workspace.turns.waiting] == [1, 2]
+
+    drive(client(), steps, file=file)
+
+
+@pytest.mark.parametrize("agreed", [False, True])
+def test_an_older_result_as_the_base_undoes_newer_changes_only_after_a_yes(file: Path, agreed: bool) -> None:
+    async def steps(session: Session) -> None:
+        await session.ask("One.")
+        await session.press("y", "ctrl+s")
+        session.client.reply = fenced(BOTH)
+        await session.ask("Two.")
+        await session.press("y", "ctrl+s")
+        assert file.read_text() == BOTH
+        await session.press("f7", "home", "down", "enter")
+        assert "lacks 1 newer change of the file" in session.said()[-1]
+        third = FLOAT.replace('"""Sums."""', '"""Sums of all kinds."""')
+        session.client.reply = fenced(third)
+        await session.ask("Three.")
+        await session.press("y", "ctrl+s")
+        assert isinstance(session.app.screen, Question) and "undo 1 newer change" in session.app.screen.sentence
+        assert file.read_text() == BOTH
+        await session.press("y" if agreed else "escape")
+        assert file.read_text() == (third if agreed else BOTH)
+        if agreed:
+            await session.press("f10")
+            assert file.read_text() == BOTH
+
+    drive(client(), steps, file=file)
+
+
+def test_the_same_lines_may_change_when_it_is_asked_again_of_a_file_that_has_moved(file: Path) -> None:
+    async def steps(session: Session) -> None:
+        session.workspace.show_pane("source")
+        await session.press(*["down"] * 3, "s")
+        await session.ask("One.")
+        assert session.client.requests[-1].source_line == 4
+        file.write_text(f"import sys\n\n{SOURCE}")
+        await session.look()
+        await session.press("f8", "f5")
+        assert session.client.requests[-1].source_line == 6
+        await session.press("f7", "home", "down", "r")
+        assert session.client.requests[-1].source_line == 6
 
     drive(client(), steps, file=file)
 
