@@ -200,7 +200,9 @@ def test_ids_of_tasks_are_shown_as_text_and_notes_of_the_load_are_said(
         assert main(["bench", *options, "--model", tiny, "--tasks", str(path)]) == ExitCode.OK
         out, err = capsys.readouterr()
         assert r"\x1b]0;pwn\x07\ud800" in out and "\x1b" not in out + err
-    assert "note: 2 threads share 1 processors" in err
+    assert "note: 2 threads share 1 processor and" in err
+    assert main(["bench", "edit", "--threads", "9", "--model", tiny, "--tasks", str(path)]) == ExitCode.USAGE
+    assert "9 threads on 1 processor would wait for each other" in capsys.readouterr().err
     path.write_text("{")
     assert main(["bench", "replay", "--model", tiny, "--tasks", str(path)]) == ExitCode.USAGE
     assert r"\x1b[31mtasks.jsonl is damaged" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import pytest
 
 from editor_engine.config import EngineConfig
 from editor_engine.engine import Engine
-from editor_engine.errors import EngineError, ModelFileError, ModelMissingError, UnsupportedModelError
+from editor_engine.errors import EngineError, ModelFileError, ModelMissingError, OptionError, UnsupportedModelError
 from editor_engine.events import Finished
 from editor_engine.export import export_folder
 from editor_engine.loading import load
@@ -69,6 +69,20 @@ def test_without_a_chat_template_there_is_no_engine_and_still_a_model(tmp_path: 
     assert load(EngineConfig(folder, threads=1)).template is None
     with pytest.raises(UnsupportedModelError, match="has no chat template, so it cannot be given instructions"):
         Engine.load(EngineConfig(folder, threads=1))
+
+
+def test_more_threads_than_processors_are_noted_and_far_more_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_tiny(tmp_path / "tiny.gguf")
+    monkeypatch.setattr("editor_engine.loading.default_threads", lambda: 2)
+    assert Engine.load(EngineConfig(path, threads=2)).notes == ()
+    (note,) = Engine.load(EngineConfig(path, threads=16)).notes
+    assert note.startswith("16 threads share 2 processors and wait for each other")
+    with pytest.raises(
+        OptionError, match=r"^17 threads on 2 processors .*; at most 16 are started here, and --threads 0"
+    ):
+        Engine.load(EngineConfig(path, threads=17))
 
 
 def test_a_chat_template_that_is_too_long_is_refused_before_the_weights_are_read(
