@@ -24,11 +24,12 @@ from app.watch.watcher import Watcher
 from editor_engine.events import EngineEvent, Finished, FinishReason, Prefill, Started, Stats
 from editor_engine.requests import CancelFlag, CompletionRequest
 from tests.support.scripted_client import ScriptedClient, prompt_tokens, tokens_of
+from tests.support.soak import SOAK
 
 Event = TypeVar("Event", bound=WatchEvent)
 
-_PATIENCE_S = 20.0
-"""A watch that does not do what a test waits for fails it after so long."""
+_PATIENCE_S = 600.0 if SOAK else 20.0
+"""A watch that does not do what a test waits for fails it after so long; a full burst may take minutes."""
 
 
 class StillPace(Pace):
