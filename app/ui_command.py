@@ -43,6 +43,7 @@ def ui(
     from app.settings import load_settings
     from app.tui.garbage import looked_for_later
     from app.tui.look import choose_look, tell_textual
+    from app.tui.thread_turns import short_turns
 
     begin_to_look = click.get_current_context().with_resource(looked_for_later())
     if file is not None:
@@ -94,7 +95,8 @@ def ui(
         load_options=tuple(command_words(_for_any(load))),
     )
     app = RedraftApp(options, connect)
-    app.run(mouse=look.mouse and not no_mouse)
+    with short_turns():
+        app.run(mouse=look.mouse and not no_mouse)
     return app.return_code or 0
 
 

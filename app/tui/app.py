@@ -23,6 +23,7 @@ from app.errors import AppError, ExitCode
 from app.recall import remember_file
 from app.tui.actions import Place, bindings, keymap
 from app.tui.edit_worker import EditWorker
+from app.tui.garbage import look_if_due
 from app.tui.messages import EngineNote
 from app.tui.screen_actions import ScreenActions
 from app.tui.screens.file_screen import LOOK_AGAIN_S
@@ -87,6 +88,7 @@ class RedraftApp(ScreenActions):
         if _has_terminal():
             self.set_interval(LOOK_AGAIN_S, self.leave_without_terminal)
         self.set_interval(LOOK_AGAIN_S, self.look_at_watches)
+        self.set_interval(LOOK_AGAIN_S, self.look_for_garbage)
         self.set_keymap(self.keys)
         self.push_screen(self.workspace)
 
@@ -101,6 +103,11 @@ class RedraftApp(ScreenActions):
         self.options.on_picture()
         self.run_worker(asyncio.to_thread(_import_soon), group="soon", exit_on_error=False)
         self.offer_left(self.options.file)
+
+    def look_for_garbage(self) -> None:
+        """Between replies: in one, a key would wait for it, and so would the next update."""
+        if not self.workspace.at_work:
+            look_if_due()
 
     def leave_without_terminal(self) -> None:
         """End when the terminal is gone: nobody sees or steers what goes on here."""
