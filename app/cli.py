@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import click
 
 from app.early_signals import raise_noted
-from app.errors import AppError, ExitCode
+from app.errors import AppError, ExitCode, foreseen
 
 COMMANDS = {
     "edit": ("app.edit_command:edit", "Edit one file; prints a diff and writes nothing without --apply."),
@@ -107,16 +107,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.BROKEN_PIPE
     except OSError as error:
-        # Files have sentences of their own by now: what is left is output that cannot be written (a full disk).
-        click.echo(f"redraft: the output cannot be written: {error.strerror or error}.", err=True)
+        click.echo(f"redraft: {foreseen(error)}", err=True)
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.FILE
     except Exception as error:
-        said = f"{type(error).__name__}: {error}".encode("unicode_escape").decode("ascii")
         from app.crash_report import write_report
 
-        click.echo(f"redraft: an internal error, {said}. {write_report(traceback.format_exc())}", err=True)
+        click.echo(f"redraft: {foreseen(error)} {write_report(traceback.format_exc())}", err=True)
         return ExitCode.REFUSED
 
 

@@ -36,7 +36,7 @@ class EngineDescription:
     threads: int | None
     exactness: str
     """Of an edit, which is greedy: `exact`, `checked` or `not guaranteed`."""
-    policy: str
+    policy: str | None
     """Name of the policy that output is exact under; `strict` is none."""
     context_length: int | None
     """Tokens that prompt and reply share."""

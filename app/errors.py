@@ -287,6 +287,8 @@ def foreseen(error: BaseException) -> AppError:
         return error
     if isinstance(error, KeyboardInterrupt):
         return InterruptedByUserError("Interrupted.")
+    named = (isinstance(error, OSError) and error.strerror) or f"{type(error).__name__}: {error}"
+    words = named.encode("unicode_escape").decode("ascii")  # nobody has looked at it
     if isinstance(error, OSError):  # files have sentences of their own by now: what is left is mostly a full disk
-        return FileError(f"The output cannot be written: {error.strerror or error}.")
-    return InternalError(f"An internal error, {type(error).__name__}: {error}.")
+        return FileError(f"The output cannot be written: {words}.")
+    return InternalError(f"An internal error, {words}.")

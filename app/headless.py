@@ -32,10 +32,10 @@ from app.errors import (
     CheckFailedError,
     ExitCode,
     FileUnwritableError,
-    InternalError,
     InterruptedByUserError,
     UnchangedError,
     UsageError,
+    foreseen,
 )
 from app.paths import journal_dir, shown
 from app.proof import Witness
@@ -135,6 +135,8 @@ def edit(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
         return _filter(options, connect, streams)
     if options.stdout and options.json:
         raise UsageError("stdout carries one kind of data: give --stdout or --json.")
+    if options.dry_run and (options.apply or options.stdout or options.patch is not None):
+        raise UsageError("--dry-run runs nothing, so there is nothing for --apply, --stdout or --patch to write.")
     reporter = JsonReporter(streams.stdout) if options.json else _talk(options, streams)
     try:
         with ends_as_interrupts() as raise_earlier:
@@ -144,13 +146,13 @@ def edit(options: EditOptions, connect: Connect, streams: Streams) -> ExitCode:
         say_end()
     except AppError as error:
         return _failed(error, reporter)
-    except KeyboardInterrupt:
-        return _failed(InterruptedByUserError("Interrupted."), reporter)
+    except KeyboardInterrupt as error:
+        return _failed(foreseen(error), reporter)
     except BrokenPipeError:  # nobody reads what we would say about it
         raise
     except Exception as error:
         if options.json:  # for people, the command line says it
-            reporter.failed(InternalError(f"An internal error, {type(error).__name__}: {error}."))
+            reporter.failed(foreseen(error))
         raise
     return ExitCode.OK
 
@@ -233,7 +235,7 @@ async def carry_out(
                 proposal = event
             else:
                 reporter.progress(plan, event)
-    reporter.proposed(proposal.hunks, proposal.report.warnings)
+    reporter.proposed(proposal.hunks, proposal.report)
     for note in proposal.report.notes:
         reporter.note(note)
     return proposal

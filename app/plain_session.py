@@ -18,7 +18,6 @@ from app.editing.journal import Journal
 from app.editing.pipeline import EditOrder, Proposal, live_diff, plan_edit
 from app.editing.resume import resumed_turns, saved_session
 from app.editing.review import Review
-from app.editing.review_notes import blast_notes
 from app.editing.session_store import SessionKeeper, left_sessions
 from app.editing.turns import Turns, hunk_words, unfit_words
 from app.engine_client import EngineClient
@@ -204,9 +203,6 @@ class _Session:
             self._lines.say(f"The file has changed; {unfit_words(lost)}.")
 
     def _reviewed(self, proposal: Proposal, review: Review, runner: asyncio.Runner) -> Review:
-        for note in blast_notes(proposal.report):
-            self._lines.say(note)
-
         def redo(now: Review, index: int, note: str) -> Review:
             order = redo_order(proposal.plan, now.item(index).hunk, note)
             again = runner.run(propose(now.document, order, self._client, self._reporter))

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Protocol, TextIO
 
 from app.editing.apply import Receipt
-from app.editing.checks import CheckWarning
+from app.editing.checks import CheckReport, CheckWarning
 from app.editing.diff import Hunk
 from app.editing.pipeline import EditPlan, HunkReady
 from app.errors import AppError, ExitCode
@@ -36,7 +36,7 @@ class Reporter(Protocol):
     def progress(self, plan: EditPlan, event: EngineEvent | HunkReady) -> None: ...
     def replied(self, stats: Stats) -> None: ...
     def proved(self, proof: Proof) -> None: ...
-    def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None: ...
+    def proposed(self, hunks: Sequence[Hunk], report: CheckReport) -> None: ...
     def note(self, sentence: str) -> None: ...
     def finished(self, outcome: str, receipt: Receipt | None = None) -> None: ...
     def failed(self, error: AppError) -> None: ...
@@ -50,7 +50,7 @@ class JsonReporter:
         self._stats: Stats | None = None
         self._proof: Proof | None = None
         self._hunks = 0
-        self._warnings: Sequence[CheckWarning] = ()
+        self._report: CheckReport | None = None
 
     def planned(self, plan: EditPlan, rates: Rates | None, stdout: TextIO) -> None:
         expected_s = None if rates is None else rates.seconds(plan.budget)
@@ -105,6 +105,9 @@ class JsonReporter:
             cached_tokens=cached_tokens,
             expected_tokens=expected_tokens,
             expected_s=expected_s,
+            estimated=plan.budget.estimated,
+            max_tokens=plan.budget.max_tokens,
+            context_tokens=plan.budget.context,
             **more,
         )
 
@@ -138,11 +141,11 @@ class JsonReporter:
     def proved(self, proof: Proof) -> None:
         self._proof = proof
 
-    def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None:
-        self._warnings = warnings
+    def proposed(self, hunks: Sequence[Hunk], report: CheckReport) -> None:
+        self._report = report
         for hunk in hunks[self._hunks :]:  # the others were final, and told of, before
             self._hunk(hunk)
-        for warning in warnings:
+        for warning in report.warnings:
             self._lines.write("warning", **warning_fields(warning))
 
     def note(self, sentence: str) -> None:
@@ -159,7 +162,8 @@ class JsonReporter:
         return {
             "hunks": self._hunks,
             "stats": None if self._stats is None else stats_fields(self._stats),
-            "warnings": [warning_fields(warning) for warning in self._warnings],
+            "warnings": [warning_fields(warning) for warning in self._report.warnings] if self._report else [],
+            "blast_radius": self._report.blast_radius if self._report else None,
             "receipt": receipt,
             "proof": None if self._proof is None else {"exactness": "checked", **plain_data(self._proof)},
         }
@@ -294,8 +298,8 @@ class TalkReporter:
             advice = f"Where an edit rewrites most of a file, --no-draft gives the same output; {advice}"
         self.note(f"Only {stats.acceptance:.0%} of the drafted tokens were accepted; {cost}. {advice}")
 
-    def proposed(self, hunks: Sequence[Hunk], warnings: Sequence[CheckWarning]) -> None:
-        for warning in warnings:
+    def proposed(self, hunks: Sequence[Hunk], report: CheckReport) -> None:
+        for warning in report.warnings:
             self._say(f"{'refused' if warning.blocking else 'warning'} ({warning.code}): {warning.message}")
 
     def note(self, sentence: str) -> None:

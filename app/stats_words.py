@@ -5,12 +5,16 @@ for people.
 """
 
 from app.terminal_text import visible
-from editor_engine.events import DraftModelStats, Stats
+from editor_engine.events import DraftModelStats, Provenance, Stats
 from editor_engine.memory import size_words
 
 
 def stats_fields(stats: Stats) -> dict[str, object]:
     """Statistics under the names of the machine interface."""
+    # An engine that says nothing of its drafts, or of where tokens came from, leaves the table empty; so does one that
+    # has drafted or written nothing.
+    drafters = None if not stats.by_drafter and stats.drafted != 0 else stats.by_drafter
+    origins = None if not stats.by_provenance and stats.output_tokens != 0 else stats.by_provenance
     return {
         "prompt_tokens": stats.prompt_tokens,
         "cached_tokens": stats.cached_tokens,
@@ -25,11 +29,11 @@ def stats_fields(stats: Stats) -> dict[str, object]:
         "acceptance": stats.acceptance,
         "tokens_per_pass": stats.tokens_per_pass,
         "copied_share": stats.copied_share,
-        "policy_tokens": 0,
-        "by_drafter": {
-            name: {"drafted": drafted, "accepted": accepted} for name, (drafted, accepted) in stats.by_drafter.items()
-        },
-        "by_provenance": stats.by_provenance,
+        "policy_tokens": None if origins is None else origins.get(Provenance.POLICY, 0),
+        "by_drafter": None
+        if drafters is None
+        else {name: {"drafted": drafted, "accepted": accepted} for name, (drafted, accepted) in drafters.items()},
+        "by_provenance": origins,
         "drafter_s": stats.drafter_s,
         "draft_model": None if stats.draft_model is None else _draft_model_fields(stats.draft_model),
         "prediction": None

@@ -83,7 +83,7 @@ class HttpClient:
             device=None,
             threads=None,
             exactness="not guaranteed",
-            policy="unknown",
+            policy=None,
             context_length=server.context,
             notes=tuple(notes),
             capabilities=server.capabilities,

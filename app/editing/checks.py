@@ -65,8 +65,14 @@ class CheckReport:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know that is no warning."""
-        return () if self.syntax_checked else ("Syntax was not checked: there is no parser for this language here.",)
+        """What a user should know that is no warning: how far the change reaches, and what was not checked."""
+        notes = []
+        if self.blast_radius:
+            lines = f"{self.blast_radius} line{'s' * (self.blast_radius != 1)}"
+            notes.append(f"Blast radius: {lines} changed far from what the instruction names.")
+        if not self.syntax_checked:
+            notes.append("Syntax was not checked: there is no parser for this language here.")
+        return tuple(notes)
 
 
 def run_checks(

@@ -26,15 +26,7 @@ def notes_of(report: "CheckReport") -> list[str]:
         + (" Blocking: decide the hunk by hand." if warning.blocking else "")
         for warning in report.warnings
     ]
-    return [*notes, *blast_notes(report), *report.notes]
-
-
-def blast_notes(report: "CheckReport") -> list[str]:
-    """How far the change reaches; nothing where it stays near, or where nobody can say."""
-    if not report.blast_radius:
-        return []
-    lines = f"{report.blast_radius} line{'s' * (report.blast_radius != 1)}"
-    return [f"Blast radius: {lines} changed far from what the instruction names."]
+    return [*notes, *report.notes]
 
 
 def note_rows(report: "CheckReport | None") -> list[Row]:

@@ -278,7 +278,7 @@ def test_a_fault_of_ours_is_one_sentence_and_a_report(
     monkeypatch.setattr("app.headless.open_document", broken)
     assert main(["edit", str(file), "-i", "Do."]) == ExitCode.REFUSED
     (line,) = capfd.readouterr().err.splitlines()
-    assert line.startswith(r"redraft: an internal error, RuntimeError: not\nforeseen\x1b[2J.")
+    assert line.startswith(r"redraft: An internal error, RuntimeError: not\nforeseen\x1b[2J.")
     (report,) = logs_dir().iterdir()
     assert str(report) in line
     assert "Traceback" in report.read_text()

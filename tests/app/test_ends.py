@@ -36,7 +36,7 @@ def test_output_that_cannot_be_written_is_one_sentence(arguments: tuple[str, ...
         assert ran.returncode == ExitCode.OK
         return
     assert ran.returncode == ExitCode.FILE
-    assert said.startswith("redraft: the output cannot be written") and said.count("\n") == 1
+    assert said.startswith("redraft: The output cannot be written") and said.count("\n") == 1
 
 
 def test_output_nobody_reads_ends_as_other_programs_do() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.editing.journal import Journal
-from app.errors import ExitCode
+from app.errors import ExitCode, UsageError
 from app.paths import journal_dir
 from tests.support.headless_edit import CHANGED, SOURCE, assert_untouched, run_edit, said_error
 from tests.support.scripted_client import Reply, ScriptedClient, endless, fenced, tokens_of, unending
@@ -274,6 +274,25 @@ def test_a_dry_run_runs_nothing(file: Path) -> None:
     assert start["prompt_tokens"] > 0 and start["cached_tokens"] is None
     assert machine.result["stats"] is None
     assert client.requests == []
+
+
+@pytest.mark.parametrize("other", [{"apply": True}, {"stdout": True}, {"patch": "../out.diff"}])
+def test_a_dry_run_with_what_would_write_is_refused(file: Path, other: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="nothing for --apply, --stdout or --patch"):
+        run_edit(ScriptedClient(fenced(CHANGED)), file, dry_run=True, **other)
+    assert_untouched(file)
+
+
+def test_how_far_a_change_reaches_is_said(file: Path) -> None:
+    far = fenced(CHANGED.replace("return high - low", "return high + low"))
+    human = run_edit(ScriptedClient(far), file, instruction="Let mean return 0.0.")
+    assert "Blast radius: 1 line changed far from what the instruction names." in human.err.splitlines()
+    machine = run_edit(ScriptedClient(far), file, instruction="Let mean return 0.0.", json=True)
+    assert machine.result["blast_radius"] == 1
+    near = run_edit(ScriptedClient(fenced(CHANGED)), file, instruction="Let mean return 0.0.", json=True)
+    assert near.result["blast_radius"] == 0
+    unnamed = run_edit(ScriptedClient(fenced(CHANGED)), file, instruction="Tidy up.", json=True)
+    assert unnamed.result["blast_radius"] is None
 
 
 def test_a_hunk_is_sent_as_soon_as_it_is_final(file: Path) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from app.json_events import plain_data
 from app.stats_words import stats_fields, stats_lines
-from editor_engine.events import DraftModelStats, Stats
+from editor_engine.events import DraftModelStats, Provenance, Stats
 
 DRAFT = DraftModelStats(
     name="small",
@@ -38,6 +38,22 @@ def test_programs_get_every_figure_of_a_draft_model() -> None:
         "cache_bytes": 3 << 20,
     }
     assert stats_fields(BARE)["draft_model"] is None
+
+
+def test_what_an_engine_does_not_say_is_null_and_what_did_not_happen_is_0() -> None:
+    silent = stats_fields(Stats(700, None, 90, None, None, None, 9.0, None, None, None))
+    assert (silent["by_drafter"], silent["by_provenance"], silent["policy_tokens"]) == (None, None, None)
+    half = stats_fields(Stats(700, None, 90, None, None, None, 9.0, None, 60, 34))  # llama-server's timings
+    assert (half["drafted"], half["by_drafter"], half["by_provenance"]) == (60, None, None)
+    bare = stats_fields(BARE)
+    assert (bare["by_drafter"], bare["by_provenance"], bare["policy_tokens"]) == ({}, {}, 0)
+    told = stats_fields(
+        replace(
+            BARE, output_tokens=3, by_provenance={Provenance.COPIED: 2, Provenance.POLICY: 1}, drafted=2, accepted=1
+        )
+    )
+    assert plain_data(told["by_provenance"]) == {"copied": 2, "policy": 1}
+    assert (told["policy_tokens"], told["by_drafter"]) == (1, None)
 
 
 def test_people_hear_what_was_decided_and_all_of_it_when_they_ask() -> None:

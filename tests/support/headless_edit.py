@@ -42,7 +42,7 @@ def spread(items):
 CHANGED = SOURCE.replace("return 0", "return 0.0")
 """The file as a well-behaved reply has it."""
 
-RESULT_FIELDS = {"outcome", "exit_code", "error", "hunks", "stats", "warnings", "receipt", "proof"}
+RESULT_FIELDS = {"outcome", "exit_code", "error", "hunks", "stats", "warnings", "receipt", "proof", "blast_radius"}
 LINE_FIELDS = {"schema_version", "type", "t_ms"}
 
 

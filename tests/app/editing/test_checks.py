@@ -273,6 +273,16 @@ def test_where_a_renamed_symbol_is_used_is_no_blast_radius() -> None:
     assert run_checks([*METHODS, *far], other, "Rename the method close to shut.", PYTHON).blast_radius == 1
 
 
+def test_the_blast_radius_is_a_sentence_where_there_is_one() -> None:
+    source = [*METHODS, "", "", "", "", "def far():", "    return 0"]
+    result = [*source[:-1], "    return 1"]
+    assert run_checks(source, result, "Rename `close`.", PYTHON).notes == (
+        "Blast radius: 1 line changed far from what the instruction names.",
+    )
+    assert run_checks(source, result, "Tidy up.", PYTHON).notes == ()
+    assert run_checks(source, source, "Rename `close`.", PYTHON).notes == ()
+
+
 # --- real edits -------------------------------------------------------------------------------------------------------
 
 TASKS = Path(os.environ.get("REDRAFT_EDIT_TASKS", Path(__file__).parents[4] / "shared" / "edit_tasks")) / "dev.jsonl"
