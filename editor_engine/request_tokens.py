@@ -29,7 +29,7 @@ def tokenise(request: CompletionRequest, tokenizer: Tokenizer, template: str) ->
     if not request.messages:
         raise RequestError("A request needs at least one message.")
     if not (0 <= request.temperature < float("inf") and request.seed >= 0 and request.max_tokens >= 0):
-        raise RequestError("Temperature, seed and max_tokens of a request cannot be negative.")
+        raise RequestError("Temperature, seed and max_tokens of a request must be finite and not negative.")
     if not all(request.stop):
         raise RequestError("A stop text cannot be empty.")
     bos = "" if tokenizer.bos_id is None else tokenizer.token_bytes(tokenizer.bos_id).decode()

@@ -15,7 +15,7 @@ from editor_engine.bench import hf
 from editor_engine.bench.conditions import machine_conditions, model_conditions, package_version
 from editor_engine.bench.peer_process import WARM_UP, PeerRequest
 from editor_engine.engine import Engine
-from editor_engine.errors import RequestError, UnsupportedModelError
+from editor_engine.errors import RequestError
 from editor_engine.loading import load
 from editor_engine.request_tokens import tokenise
 from editor_engine.requests import CompletionRequest
@@ -40,14 +40,13 @@ def run_session(
     """
     if not folder.is_dir():
         raise RequestError(f"{folder} is no folder with a Hugging Face checkpoint; `bench edit` measures a GGUF file.")
-    loaded = load(options.config(folder, None))
+    loaded = load(options.config(folder, None), instructed=True)
 
     from editor_engine.models.hf.model import HfModel  # torch, which is loaded by now
     from editor_engine.models.hf.peer import generate
 
-    model, template = loaded.model, loaded.template
-    if not isinstance(model, HfModel) or template is None:
-        raise UnsupportedModelError("The model has no chat template, so it cannot be given instructions.")
+    model, template = loaded.model, loaded.template or ""  # `instructed`: there is one
+    assert isinstance(model, HfModel)  # what a folder is loaded as
     engine = Engine(model, loaded.tokenizer, template, notes=loaded.notes, cache_folder=loaded.cache_folder)
 
     def theirs(draft: int | None) -> hf.Way:

@@ -78,7 +78,7 @@ def speculate(
         before = model.length
         choices = choose([last, *draft.tokens], 1 + len(draft.tokens))
         accepted = common_prefix(draft.tokens, choices)
-        model.truncate(before + 1 + accepted)
+        model.truncate(before + 1 + accepted)  # before the sink, which may raise: no row of a token that will not stand
 
         emitted: list[int] = []
         for token in choices[: accepted + 1]:
@@ -86,7 +86,7 @@ def speculate(
                 break
             sink.push(token)
             emitted.append(token)
-        model.truncate(before + len(emitted))
+        model.truncate(before + len(emitted))  # the sink may have ended the reply within the draft
         ended = clock()
 
         last = emitted[-1]

@@ -62,6 +62,7 @@ def exponential(x: Floats) -> Floats:
 
 
 def swiglu(gate: Floats, up: Floats) -> Floats:
+    """silu(gate) * up, element by element."""
     silu = gate / (F32(1) + exponential(-gate))
     return np.asarray(silu * up, dtype=F32)
 
@@ -97,6 +98,7 @@ class QuantisedRows:
 
 
 def quantise_rows(x: Floats) -> QuantisedRows:
+    """[rows, k], k in whole blocks: a scale per row and block."""
     blocks = x.reshape(x.shape[0], -1, BLOCK)
     scale = np.abs(blocks).max(axis=-1) / F32(127)
     safe = np.where(scale > 0, scale, F32(1))
@@ -200,6 +202,7 @@ def _series(square: float, first: int) -> float:
 
 
 def rope_frequencies(head_dim: int, base: float, factors: Floats | None) -> list[float]:
+    """Radians per position of each of the head_dim / 2 pairs; `factors` divide them."""
     log_base = _log(base)
     frequencies = [_exp(-((2 * i / head_dim) * log_base)) for i in range(head_dim // 2)]
     return frequencies if factors is None else [f / float(d) for f, d in zip(frequencies, factors, strict=True)]

@@ -17,7 +17,7 @@ from editor_engine.errors import ModelFileError, ModelMissingError, RequestError
 from editor_engine.foreign_json import read_bytes, read_object, read_object_if_there, shown
 from editor_engine.text.byte_alphabet import CHARACTER_OF_BYTE, SPACE
 from editor_engine.text.quiet_call import quiet_call
-from editor_engine.text.stop_ids import CONFIG, GENERATION_CONFIG, end_ids
+from editor_engine.text.stop_ids import CONFIG, GENERATION_CONFIG, end_ids, is_id
 from editor_engine.text.tokenizer import STOP_TEXTS, Tokenizer, TokenizerFacts
 
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
@@ -97,7 +97,7 @@ class _Parts:
                 )
         self._model: dict[str, Any] = model
         self._vocabulary: dict[str, Any] = model["vocab"]
-        if not all(_is_id(index) for index in self._vocabulary.values()):
+        if not all(is_id(index) for index in self._vocabulary.values()):
             raise ModelFileError(f"{TOKENIZER} is damaged: an entry of the vocabulary has no number.")
         splits = list(_flat(tables.get("pre_tokenizer"), "pretokenizers"))
         kinds = {split.get("type") for split in splits}
@@ -183,10 +183,6 @@ class _Parts:
         return index
 
 
-def _is_id(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
-
-
 def _added(value: object) -> list[dict[str, Any]]:
     """Entries of `added_tokens`. Raises ModelFileError."""
     if value is None:
@@ -195,7 +191,7 @@ def _added(value: object) -> list[dict[str, Any]]:
         isinstance(token, dict)
         and isinstance(token.get("content"), str)
         and token["content"]
-        and _is_id(token.get("id"))
+        and is_id(token.get("id"))
         for token in value
     ):
         return value

@@ -13,6 +13,11 @@ from editor_engine.foreign_json import shown
 CONFIG, GENERATION_CONFIG = "config.json", "generation_config.json"
 
 
+def is_id(value: object) -> bool:
+    """A number that can be a token id."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
 def end_ids(config: Mapping[str, Any], generation: Mapping[str, Any]) -> tuple[int, ...]:
     """Ids that either configuration ends a reply with, ascending; of models that also see, the text's part as well.
 
@@ -27,7 +32,7 @@ def end_ids(config: Mapping[str, Any], generation: Mapping[str, Any]) -> tuple[i
         value = settings.get("eos_token_id")
         ids = value if isinstance(value, list) else [] if value is None else [value]
         for number in ids:
-            if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**31:
+            if not is_id(number):
                 raise ModelFileError(f"{name} is damaged: eos_token_id is {shown(value)}, which cannot be.")
         found.update(ids)
     return tuple(sorted(found))
