@@ -24,7 +24,7 @@ from editor_engine.draft.pass_cost import PassCost
 from editor_engine.errors import CancelledError, NumericsError, OutOfMemoryError
 from editor_engine.events import DRAFT_MODEL, Provenance
 from editor_engine.models.target import ModelInfo
-from tests.support.fake_model import FakeModel, pseudo_random
+from tests.support.fake_model import FakeModel, pseudo_random, script
 from tests.support.sinks import CountingSink
 from tests.support.timed_pair import VOCAB, Run, Silent, TimedPair, right_so_often
 
@@ -222,6 +222,27 @@ def test_a_weak_draft_of_the_chain_gives_way_to_a_draft_model_that_does_better()
     weak, strong, silent = drafters(1.01), drafters(9.0), drafters(None)
     assert weak.count(DRAFT_MODEL) > len(weak) // 2
     assert set(strong[:-1]) == set(silent[:-1]) == {"weak"}
+
+
+@pytest.mark.parametrize("use", [Use.MEASURED, Use.ALWAYS])
+def test_only_what_the_text_does_not_hold_is_left_to_a_draft_model_that_pays(use: Use) -> None:
+    chance = random.Random(3)
+    source, added = ([chance.randrange(VOCAB) for _ in range(length)] for length in (400, 99))
+    now = [script(len(source), [*source[:200], *added, *source[200:]])]
+    pair = TimedPair(right_so_often(lambda tokens: now[0](tokens), 0.95), 0.02, target=lambda tokens: now[0](tokens))
+    pair.pair.use = use
+
+    def left_to_it(length: int) -> tuple[int, int]:
+        """(passes it drafted for, tokens between the first and the last of them)"""
+        records = pair.reply(source, length, ChainDrafter(source, source, cost=pair.cost)).records
+        its = [number for number, record in enumerate(records) if record.draft.drafter == DRAFT_MODEL]
+        return len(its), sum(len(record.emitted) for record in records[its[0] : its[-1] + 1]) if its else 0
+
+    for _ in range(2):
+        passes, tokens = left_to_it(len(source) + len(added))
+        assert passes > 5 and tokens < len(added) + 20  # until the cursor has found its place again
+    now[0] = script(len(source), source)
+    assert left_to_it(len(source)) == (0, 0)
 
 
 @pytest.mark.parametrize("failure", [NumericsError, OutOfMemoryError, MemoryError])
