@@ -1,10 +1,11 @@
 """Choose one of a list by typing a few letters: files, recipes, turns, actions.
 
-Knows labels and values, not what they stand for. Invariant: what was typed last decides what is listed, also when an
-answer to what was typed before comes later; labels are shown as text, never as markup.
+Knows labels and values, not what they stand for. Invariant: what was typed last decides what is listed and what enter
+takes, also when an answer to what was typed before comes later; labels are shown as text, never as markup.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
@@ -16,6 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
+from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
 from app.terminal_text import visible
 from app.tui.screens.dialog import Dialog
@@ -51,6 +53,8 @@ class ChoiceScreen(Dialog[Value | None]):
         self._rows = rows
         self._slow = slow
         self._asked = 0
+        self._answered: str | None = None
+        self._asking: Worker[None] | None = None
         self.choices: Sequence[Choice[Value]] = ()
         """What is listed."""
 
@@ -75,22 +79,25 @@ class ChoiceScreen(Dialog[Value | None]):
         self._asked += 1
         query = self.query_one(Input).value
         if self._slow:
-            self._ask(query, self._asked)
+            self._asking = self._ask(query, self._asked)
         else:
-            self._show(self._rows(query))
+            self._show(query, self._rows(query))
 
     @work(group="rows", exclusive=True, exit_on_error=False)
     async def _ask(self, query: str, number: int) -> None:
         rows = await asyncio.to_thread(self._rows, query)
         if number == self._asked:
-            self._show(rows)
+            self._show(query, rows)
 
-    def _show(self, rows: Sequence[Choice[Value]]) -> None:
-        self.choices = rows
+    def _show(self, query: str, rows: Sequence[Choice[Value]]) -> None:
         listed = self.query_one(OptionList)
+        # A list of the same that has grown meanwhile leaves the mark where the user has put it.
+        marked = self.choices[listed.highlighted].value if query == self._answered and listed.highlighted else None
+        at = next((number for number, choice in enumerate(rows) if choice.value == marked), 0)
+        self.choices, self._answered = rows, query
         listed.set_options([Option(_row(choice)) for choice in rows])
         if rows:
-            listed.highlighted = 0
+            listed.highlighted = at
 
     def action_mark(self, step: int) -> None:
         listed = self.query_one(OptionList)
@@ -98,8 +105,11 @@ class ChoiceScreen(Dialog[Value | None]):
             listed.highlighted = min(max((listed.highlighted or 0) + step, 0), len(self.choices) - 1)
 
     @on(Input.Submitted)
-    def take(self) -> None:
-        """Enter: the marked row."""
+    async def take(self) -> None:
+        """Enter: the marked row of what was typed before it."""
+        while self._asking is not None and not self._asking.is_finished:
+            with contextlib.suppress(WorkerFailed, WorkerCancelled):
+                await self._asking.wait()
         marked = self.query_one(OptionList).highlighted
         if self.choices and marked is not None:
             self.dismiss(self.choices[marked].value)

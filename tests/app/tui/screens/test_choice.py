@@ -1,8 +1,10 @@
 """Choosing from a list: letters narrow it, enter takes the marked row, escape none, and text stays text."""
 
+import asyncio
 import threading
 from collections.abc import Sequence
 
+from textual import events
 from textual.widgets import Input
 
 from app.tui.screens.choice import Choice, ChoiceScreen
@@ -72,6 +74,40 @@ def test_a_late_answer_never_replaces_a_newer_one() -> None:
         assert [choice.value for choice in play.app.shown.choices] == ["ab"]
 
     run_screen(ChoiceScreen("Words", slowly, slow=True), steps)
+
+
+def test_enter_takes_a_row_of_what_was_typed_before_it_however_long_that_takes() -> None:
+    asked, let_go = threading.Event(), threading.Event()
+
+    def slowly(query: str) -> Sequence[Choice[str]]:
+        if query:
+            asked.set()
+            let_go.wait(10)
+        return [Choice(f"rows of {query}", query)]
+
+    async def steps(play: Play) -> None:
+        await play.settle()
+        play.app.post_message(events.Key("a", "a"))
+        play.app.post_message(events.Key("enter", None))
+        await asyncio.to_thread(asked.wait, 10)
+        assert play.answers == []
+        let_go.set()
+        await play.settle()
+
+    assert run_screen(ChoiceScreen("Words", slowly, slow=True), steps) == ["a"]
+
+
+def test_the_mark_stays_on_its_row_while_the_list_grows() -> None:
+    words = ["beta", "delta"]
+
+    async def steps(play: Play) -> None:
+        await play.press("down")
+        words[:] = ["alpha", "beta", "gamma", "delta"]
+        assert isinstance(play.app.shown, ChoiceScreen)
+        play.app.shown.list_again()
+        await play.press("enter")
+
+    assert run_screen(ChoiceScreen("Words", lambda query: [Choice(word, word) for word in words]), steps) == ["delta"]
 
 
 def test_a_click_takes_a_row() -> None:
