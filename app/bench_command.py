@@ -83,15 +83,18 @@ def _rate_fields(rates: "Mapping[int, Spread]") -> dict[str, object]:
     return {str(context): spread.fields() for context, spread in rates.items()}
 
 
-def _contexts_option(command: Command) -> Command:
-    return click.option(
-        "--contexts", callback=_numbers, metavar="N,N", help="Tokens in the context; by default those the design names."
-    )(command)
+def _contexts_option(more: str = "") -> Callable[[Command], Command]:
+    words = f"Tokens in the context. [{_listed(CONTEXTS)}, as far as the model reaches{more}]"
+    return click.option("--contexts", callback=_numbers, metavar="N,N", help=words)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 @bench.command()
 @_model_options
-@_contexts_option
+@_contexts_option()
 def prefill(
     load: Given,
     isa: str | None,
@@ -119,7 +122,7 @@ def prefill(
 
 @bench.command()
 @_model_options
-@_contexts_option
+@_contexts_option(f"; with --passes {_listed(PASS_CONTEXTS)}")
 @click.option("--steps", type=click.IntRange(1, 4096), default=32, show_default=True, help="Tokens decoded in a run.")
 @click.option("--passes", is_flag=True, help="Measure passes of several rows instead: the cost table of the drafter.")
 @click.option("--rows", callback=_numbers, metavar="N,N", help="Rows of those passes, at most 64.")

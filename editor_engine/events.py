@@ -131,7 +131,7 @@ class DraftModelStats:
 
 @dataclass(frozen=True)
 class Stats:
-    """Figures of one request, as `bench.md` defines them; None is unknown, never 0."""
+    """Figures of one request; None is unknown, never 0."""
 
     prompt_tokens: int | None
     cached_tokens: int | None
@@ -140,8 +140,11 @@ class Stats:
     ttft_s: float | None
     """Request accepted to first output token."""
     prefill_tok_s: float | None
+    """Prompt tokens that were not cached, over the time from the start of reading them to the first output token."""
     decode_tok_s: float | None
+    """Output tokens after those of the first emission, over the time from that to the last one."""
     wall_s: float
+    """Request accepted to its end."""
     passes: int | None
     """Target passes after the prefill."""
     drafted: int | None

@@ -1,8 +1,8 @@
 """What other engines draft, simulated: n-gram lookup over prompt and output, blind to the position in the file.
 
 Each peer takes the last n tokens, longest n first, and proposes what followed an earlier occurrence. Parameters as
-measured on the engines themselves (design, drafting.md). Knows nothing of source, cost or provenance. Invariant: an
-n-gram is looked up among all earlier places, and the first or the last of them wins as the peer does it.
+measured on the engines themselves. Knows nothing of source, cost or provenance. Invariant: an n-gram is looked up among
+all earlier places, and the first or the last of them wins as the peer does it.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -23,8 +23,8 @@ CostSnapshot = Mapping[str, Mapping[str, Sequence[float]]]
 """Context bucket to rows of a knot to ratios to the table."""
 
 _FLAT = ((1, 1.0), (MAX_ROWS, 1.0))
-# Measured on a prototype of the kernels, 2 cores: a tile of 4 rows is nearly as cheap as 3 (design, drafting.md). Kept
-# as the dear curve of replays, and for instruction sets nothing was measured for.
+# Measured on a prototype of the kernels, 2 cores: a tile of 4 rows is nearly as cheap as 3. Kept as the dear
+# curve of replays, and for instruction sets nothing was measured for.
 _AVX2 = (
     (1, 1.0),
     (2, 1.58),
