@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.bench.answering import Command, answering, load_model, locate_model, model_and_machine, model_options
+from app.bench.answering import (
+    Command,
+    answering,
+    isa_option,
+    json_option,
+    load_model,
+    locate_model,
+    model_and_machine,
+    model_options,
+    repeats_option,
+    tasks_option,
+)
 from app.bench.hf_command import hf
 from app.bench.pair_command import pair
 from app.errors import UsageError
@@ -59,15 +70,7 @@ bench.add_command(pair)
 
 
 def _model_options(command: Command) -> Command:
-    runs = click.IntRange(1, 1000)
-    repeats = click.option("--repeats", type=runs, default=3, show_default=True, help="Runs per figure.")
-    return model_options(repeats(command))
-
-
-def _tasks_option(required: bool) -> Callable[[Command], Command]:
-    path = click.Path(path_type=Path)
-    words = "JSON lines with id, before, instruction and after."
-    return click.option("--tasks", type=path, required=required, metavar="FILE", help=words)
+    return model_options(repeats_option()(command))
 
 
 def _fitting(contexts: Sequence[int] | None, defaults: Sequence[int], parts: "BenchModel", room: int = 0) -> list[int]:
@@ -169,7 +172,7 @@ def _refuse_what_is_not_looked_at(passes: bool, rows: tuple[int, ...] | None) ->
 
 @bench.command()
 @_model_options
-@_tasks_option(required=False)
+@tasks_option()
 @click.option("--turns", type=click.IntRange(0), default=1, show_default=True, help="Edits in a round; 0: none.")
 @click.option("--mode", "modes", multiple=True, metavar="MODE", help="As none or ngram-mod; repeat for several. [all]")
 @click.option("--no-bare", is_flag=True, help="Leave the bare prompt out: no prefill and plain figures.")
@@ -227,7 +230,7 @@ def peers(
 
 @bench.command()
 @_model_options
-@_tasks_option(required=False)
+@tasks_option()
 @click.option("--turns", type=click.IntRange(1), default=10, show_default=True, help="Edits of the session, at most.")
 @click.option("--score", is_flag=True, help="Report the mean log-likelihood of the output, too; slower on both sides.")
 def edit(
@@ -260,7 +263,7 @@ def edit(
     model="Catalogue id or path of the .gguf file whose tokenizer is used.",
     threads="Threads of the measured curve.",
 )
-@_tasks_option(required=True)
+@tasks_option(required=True)
 @click.option(
     "--curve",
     "curves",
@@ -268,8 +271,8 @@ def edit(
     type=click.Choice(["flat", "avx2", MEASURED]),
     help="Cost curve; measured: what passes of this model took here, by --threads and --isa. [flat and avx2]",
 )
-@click.option("--isa", metavar="NAME", help="Kernel variant of the measured curve; by default the best one here.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
+@isa_option("Kernel variant of the measured curve")
+@json_option
 def replay(load: Given, tasks: Path, curves: tuple[str, ...], isa: str | None, as_json: bool) -> None:
     """Drafters and simulated peers over edits with a known result; no model runs, so figures never vary."""
     from editor_engine.bench import replay as replays
@@ -337,8 +340,8 @@ def server(load: Given, isa: str | None, repeats: int, steps: int, as_json: bool
 
 @bench.command()
 @load_flags()
-@click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Starts of the program.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
+@repeats_option("Starts of the program.")
+@json_option
 def ui(load: Given, repeats: int, as_json: bool) -> None:
     """The terminal UI in a pseudo terminal: file visible, key to paint while decoding, first hunk, escape, memory."""
     import tempfile
@@ -363,8 +366,8 @@ def ui(load: Given, repeats: int, as_json: bool) -> None:
 )
 @click.option("--saves", type=click.IntRange(1, 1000), default=5, show_default=True, help="Saves in a run.")
 @click.option("--idle", type=click.FloatRange(0.1), default=65.0, show_default=True, help="Idle seconds in a run.")
-@click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs of a watch.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
+@repeats_option("Runs of a watch.")
+@json_option
 def watch(load: Given, files: int, saves: int, idle: float, repeats: int, as_json: bool) -> None:
     """A watch on a large tree: its start, what it costs while idle, and a save's way to its proposal."""
     import tempfile

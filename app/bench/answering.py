@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -41,13 +42,28 @@ def pair_options(command: Command) -> Command:
 
 
 def _options(command: Command, without: tuple[str, ...]) -> Command:
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout."),
-        click.option("--isa", metavar="NAME", help="Kernel variant, such as avx2; by default the best one here."),
-        load_flags(without=without),
-    ):
-        command = option(command)
-    return command
+    return load_flags(without=without)(isa_option()(json_option(command)))
+
+
+def json_option(command: Command) -> Command:
+    """`--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")(command)
+
+
+def isa_option(words: str = "Kernel variant, such as avx2") -> Callable[[Command], Command]:
+    """`--isa`; `words` say of what."""
+    return click.option("--isa", metavar="NAME", help=f"{words}; by default the best one here.")
+
+
+def repeats_option(words: str = "Runs per figure.") -> Callable[[Command], Command]:
+    """`--repeats`; `words` say of what."""
+    return click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help=words)
+
+
+def tasks_option(*, required: bool = False) -> Callable[[Command], Command]:
+    """`--tasks`: edits of the user's own."""
+    words = "JSON lines with id, before, instruction and after."
+    return click.option("--tasks", type=click.Path(path_type=Path), required=required, metavar="FILE", help=words)
 
 
 class Output:

@@ -8,19 +8,14 @@ from pathlib import Path
 
 import click
 
-from app.bench.answering import answering, locate_model, model_options
+from app.bench.answering import answering, locate_model, model_options, repeats_option, tasks_option
 from app.load_options import Given
 
 
 @click.command()
 @model_options
-@click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs per figure.")
-@click.option(
-    "--tasks",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="JSON lines with id, before, instruction and after.",
-)
+@repeats_option()
+@tasks_option()
 @click.option("--turns", type=click.IntRange(1), default=1, show_default=True, help="Edits in a round.")
 @click.option("--against", metavar="GGUF", help="The same model as a GGUF file, for the native engine beside it.")
 @click.option(

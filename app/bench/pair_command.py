@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import click
 
-from app.bench.answering import answering, locate_model
+from app.bench.answering import answering, isa_option, json_option, locate_model, repeats_option
 from app.errors import UsageError
 from app.load_flags import load_flags
 from app.load_options import Given
@@ -24,12 +24,12 @@ EDIT = "docstrings"
 
 @click.command()
 @load_flags(without=("draft_rule",))
-@click.option("--isa", metavar="NAME", help="Kernel variant, such as avx2; by default the best one here.")
-@click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs per figure.")
+@isa_option()
+@repeats_option()
 @click.option(
     "--tokens", type=click.IntRange(8, 4096), default=160, show_default=True, help="Most tokens of an answer."
 )
-@click.option("--json", "as_json", is_flag=True, help="Write JSON lines to stdout.")
+@json_option
 def pair(load: Given, isa: str | None, repeats: int, tokens: int, as_json: bool) -> None:
     """A draft model: the target alone, with drafts from the text, with the model's, and with both, in turns."""
     from app.bench.turns import own_session, peer_requests
