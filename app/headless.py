@@ -42,7 +42,7 @@ from app.proof import Witness
 from app.rates import last_rates, remember_rates
 from app.reporter import JsonReporter, Reporter, TalkReporter
 from app.stream_reporter import StreamReporter
-from app.terminal_text import diff_lines
+from app.terminal_text import diff_lines, takes_colour
 from editor_engine.events import Started
 from editor_engine.requests import CancelFlag
 
@@ -304,7 +304,7 @@ def _print_diff(proposal: Proposal, streams: Streams) -> None:
     if not streams.stdout.isatty():
         _write(streams, patch_bytes(proposal.plan.document, proposal.hunks))
         return
-    for line in diff_lines(proposal.hunks, colour="NO_COLOR" not in os.environ):
+    for line in diff_lines(proposal.hunks, colour=takes_colour(streams.stdout)):
         streams.stdout.write(line + "\n")
     streams.stdout.flush()
 

@@ -5,7 +5,6 @@ overwritten on the screen; every answer that is not understood is answered with 
 decides nothing more.
 """
 
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from app.editing.review import Decision, Review
 from app.editing.rework import changed_positions, new_side
 from app.errors import AppError
 from app.external_editor import edit_text
-from app.terminal_text import diff_lines, visible
+from app.terminal_text import diff_lines, takes_colour, visible
 
 HELP = {
     "y": "accept this hunk",
@@ -47,7 +46,7 @@ class PlainLines:
     def __init__(self, stdin: BinaryIO, stdout: TextIO) -> None:
         self._stdin = stdin
         self._stdout = stdout
-        self.colour = stdout.isatty() and "NO_COLOR" not in os.environ
+        self.colour = takes_colour(stdout)
 
     def read(self) -> str | None:
         """The next line without its end; None at the end of the input."""

@@ -4,14 +4,13 @@ A line is printed when it is whole, so that the status line below it never tears
 colours. Invariant: without colour (NO_COLOR, or no terminal) the text is the same, plain.
 """
 
-import os
 from typing import TextIO
 
 import click
 
 from app.editing.pipeline import EditPlan, HunkReady
 from app.reporter import TalkReporter
-from app.terminal_text import visible
+from app.terminal_text import takes_colour, visible
 from editor_engine.events import EngineEvent, Finished, Provenance, Started, Text
 
 _STYLES: dict[Provenance, dict[str, object]] = {
@@ -29,7 +28,7 @@ class StreamReporter(TalkReporter):
 
     def __init__(self, stream: TextIO, *, quiet: bool = False, verbose: bool = False) -> None:
         super().__init__(stream, quiet=quiet, verbose=verbose)
-        self._colour = stream.isatty() and "NO_COLOR" not in os.environ
+        self._colour = takes_colour(stream)
         self._line: list[str] = []
 
     def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None:

@@ -4,7 +4,9 @@ Knows nothing of layout. Invariant: what is returned has no control character bu
 and each character takes the same cells in every terminal, whatever stands beside it.
 """
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TextIO
 
 import click
 
@@ -15,6 +17,16 @@ _RANGES = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x1F3FB, 0x1F40
 _SHIFTING = frozenset(chr(point) for points in _RANGES for point in points)
 """Variation selectors and skin tones: some terminals make the character before them wider or narrower, some do not, and
 what follows in the line would stand elsewhere than it was laid out."""
+
+
+def without_colour(environment: Mapping[str, str]) -> bool:
+    """The user wants no colours anywhere: NO_COLOR is set, and not empty (no-color.org)."""
+    return bool(environment.get("NO_COLOR"))
+
+
+def takes_colour(stream: TextIO) -> bool:
+    """A terminal that knows colours, and a user who wants them."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb" and not without_colour(os.environ)
 
 
 def visible(text: str) -> str:

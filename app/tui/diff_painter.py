@@ -232,7 +232,8 @@ class Painter:
     def _drawn(self, row: Row) -> Strip:
         text, looks = row.text, self.looks
         if row.kind == PENDING:
-            return Strip([Segment(shown_line(text).text, Style(color=looks.pending.color, dim=True))])
+            # Dimmed, the colour that is muted already is too pale to read; sixteen colours have no muted one.
+            return Strip([Segment(shown_line(text).text, Style(color=looks.pending.color, dim=self.theme.ansi))])
         changed = row.kind in (ADDED, REMOVED)
         spans = self._spans(row) if self.provenance and row.kind != REMOVED else ()
         plain = bool(spans) or (self.theme.ansi and changed)  # one colour for one meaning

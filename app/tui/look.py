@@ -8,6 +8,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 
 from app.settings import Settings
+from app.terminal_text import without_colour
 
 FEW_COLOURS = ("linux", "ansi", "vt100", "vt220", "cygwin", "screen", "tmux", "xterm", "rxvt")
 """Terminals that promise 16 colours at most, unless COLORTERM says otherwise."""
@@ -28,7 +29,7 @@ class Look:
 def choose_look(settings: Settings, environment: Mapping[str, str]) -> Look:
     """What suits the user and the terminal."""
     colours = settings.colours if settings.colours != "auto" else _colours(environment)
-    if environment.get("NO_COLOR"):
+    if without_colour(environment):
         colours = "none"
     dark = settings.theme == "dark" or (settings.theme == "auto" and not _light_background(environment))
     kind = "dark" if dark else "light"
@@ -42,6 +43,7 @@ def tell_textual(look: Look, environment: MutableMapping[str, str]) -> None:
     if look.colours == "none":
         environment["NO_COLOR"] = "1"
     else:
+        environment.pop("NO_COLOR", None)  # to Textual an empty one says what a full one does
         environment["TEXTUAL_COLOR_SYSTEM"] = systems[look.colours]
     if not look.motion:
         environment["TEXTUAL_ANIMATIONS"] = "none"

@@ -134,6 +134,7 @@ def test_no_escape_sequence_off_a_terminal(file: Path) -> None:
 
 def test_no_color_is_honoured(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     assert b"\x1b[32m+" in run_edit(ScriptedClient(fenced(CHANGED)), file, terminal=True).out
     monkeypatch.setenv("NO_COLOR", "1")
     assert b"\x1b" not in run_edit(ScriptedClient(fenced(CHANGED)), file, terminal=True).out

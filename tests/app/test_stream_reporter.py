@@ -49,6 +49,7 @@ def test_plain_text_off_a_terminal() -> None:
 
 def test_colour_changes_nothing_but_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     shown = streamed(Terminal())
     assert click.unstyle(shown) == streamed(io.StringIO())
     assert click.style("def", dim=True) in shown

@@ -1,5 +1,7 @@
 """Text for a terminal: whatever a file or a reply has, only printable characters and tabs reach it."""
 
+import io
+
 import click
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,8 @@ from hypothesis import strategies as st
 from app.editing.diff import make_hunks
 from app.editing.document import open_bytes
 from app.editing.result import make_result
-from app.terminal_text import diff_lines, is_shown, visible, visible_lines
+from app.plain import PlainLines
+from app.terminal_text import diff_lines, is_shown, takes_colour, visible, visible_lines
 
 ANY_TEXT = st.text(alphabet=st.characters(), max_size=40)
 """Surrogates and control characters among them."""
@@ -30,6 +33,31 @@ ANY_TEXT = st.text(alphabet=st.characters(), max_size=40)
 )
 def test_what_is_shown(text: str, shown: str) -> None:
     assert visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environment", "colour"),
+    [
+        (True, {"TERM": "xterm"}, True),
+        (True, {}, True),
+        (True, {"TERM": "xterm", "NO_COLOR": ""}, True),
+        (True, {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (True, {"TERM": "xterm", "NO_COLOR": "0"}, False),
+        (True, {"TERM": "dumb"}, False),
+        (False, {"TERM": "xterm"}, False),
+    ],
+)
+def test_colours_are_for_terminals_that_know_them_and_users_who_want_them(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, environment: dict[str, str], colour: bool
+) -> None:
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    assert takes_colour(stream) is colour
+    assert PlainLines(io.BytesIO(), stream).colour is colour
 
 
 def test_line_feeds_stay_where_lines_are_meant() -> None:

@@ -1,5 +1,6 @@
 """`redraft [FILE]`: what starts the terminal UI, what stops it before it starts, and how it ends."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,48 @@ def test_the_ui_in_a_terminal_without_a_model(file: Path) -> None:
         assert terminal.end() == ExitCode.OK
         assert b"\x1b[?1049h" in terminal.painted and b"\x1b[?1049l" in terminal.painted
         assert "Traceback" not in terminal.text
+
+
+def kinds_of_colour(painted: bytes) -> set[str]:
+    """Of the colours that were sent: true ones, of a palette of 256, of the terminal's sixteen."""
+    kinds = set()
+    for styles in re.findall(rb"\x1b\[([\d;]*)m", painted):
+        numbers = iter(styles.decode().split(";"))
+        for number in numbers:
+            if number in ("38", "48"):
+                true = next(numbers) == "2"
+                kinds.add("truecolor" if true else "256")
+                for _ in range(3 if true else 1):
+                    next(numbers)
+            elif re.fullmatch(r"(3|4|9|10)[0-7]", number):
+                kinds.add("16")
+    return kinds
+
+
+@pytest.mark.parametrize(
+    ("variables", "kinds"),
+    [
+        ({"COLORTERM": "truecolor"}, {"truecolor"}),
+        ({"COLORTERM": ""}, {"256"}),
+        ({"COLORTERM": "", "COLORFGBG": "0;15"}, {"256"}),
+        ({"COLORTERM": "truecolor", "REDRAFT_COLOURS": "16"}, {"16"}),
+        ({"COLORTERM": "truecolor", "REDRAFT_COLOURS": "none"}, set()),
+        ({"COLORTERM": "truecolor", "NO_COLOR": "1"}, set()),
+        ({"COLORTERM": "truecolor", "NO_COLOR": ""}, {"truecolor"}),
+    ],
+)
+def test_no_more_colours_are_sent_than_the_terminal_has(
+    file: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], kinds: set[str]
+) -> None:
+    for name in ("NO_COLOR", "COLORFGBG", "REDRAFT_COLOURS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with in_terminal(["sums.py"], file.parent) as terminal:
+        terminal.until("no engine")
+        terminal.press("\x11")  # ctrl+q
+        assert terminal.end() == ExitCode.OK
+    assert kinds_of_colour(terminal.painted) == kinds
 
 
 def test_the_ui_ends_when_its_terminal_is_gone(file: Path) -> None:

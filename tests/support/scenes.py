@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
+from typing import TypeVar
 from unittest.mock import patch
 
 from app.engine_client import EngineClient, EngineDescription
@@ -30,6 +31,8 @@ _CUT = "    def release("
 _MEMORY = 8 * 10**9
 """Bytes of memory of the machine in the pictures."""
 _PASS_S = 0.02
+
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -99,10 +102,16 @@ async def _review(session: Session) -> None:
     await session.press("y")
 
 
+async def _provenance(session: Session) -> None:
+    await _review(session)
+    await session.press("p")
+
+
 async def _models(session: Session) -> None:
     await session.press("f2", "down")
 
 
+PROVENANCE = Scene("provenance", _provenance)
 SCENES = (Scene("streaming", _stream, pauses=True), Scene("review", _review), Scene("models", _models))
 
 
@@ -114,11 +123,16 @@ async def _listed(options: Sequence[str]) -> tuple[ModelRow, ...]:
 
 def picture(scene: Scene, folder: Path, size: tuple[int, int], theme: str = "redraft-dark") -> str:
     """The scene as SVG; `folder` is where its file lies."""
+    return settled(seen(scene, folder, size, theme, lambda session: session.app.export_screenshot(title="redraft")))
+
+
+def seen(scene: Scene, folder: Path, size: tuple[int, int], theme: str, look: Callable[[Session], Result]) -> Result:
+    """What `look` makes of the scene; `folder` is where its file lies."""
     text = EXAMPLE.read_text("utf-8").partition(_CUT)[0].rstrip() + "\n"
     (folder / EXAMPLE.name).write_text(text, "utf-8")
     clock = Clock()
 
-    async def run() -> str:
+    async def run() -> Result:
         client = ScenicClient(text.replace(_OLD, _NEW), clock, pauses=scene.pauses)
 
         def connect(_: str | None) -> EngineClient:
@@ -130,10 +144,10 @@ def picture(scene: Scene, folder: Path, size: tuple[int, int], theme: str = "red
             session = Session(app, pilot, client)
             await session.settle()
             await scene.steps(session)
-            svg = app.export_screenshot(title="redraft")
+            result = look(session)
             if scene.pauses:
                 app.workers.cancel_all()
-        return settled(svg)
+        return result
 
     with patch("app.tui.model_worker.list_models", _listed):
         return asyncio.run(run())

@@ -124,6 +124,7 @@ def drive(
     keys: Mapping[str, str] | None = None,
     encoding: str | None = None,
     clients: list[ScriptedClient] | None = None,
+    theme: str = "redraft-dark",
 ) -> None:
     """Open `file`, let the engine read it, and run `steps`. `clients`: the engines of later connections."""
     engines = iter([client, *(clients or ())])
@@ -132,7 +133,7 @@ def drive(
         return cast(EngineClient, next(engines, client))
 
     async def run() -> None:
-        options = UiOptions(file=None if file is None else str(file), encoding=encoding, keys=keys or {})
+        options = UiOptions(file=None if file is None else str(file), encoding=encoding, keys=keys or {}, theme=theme)
         app = RedraftApp(options, connect)
         async with app.run_test(size=size, notifications=True) as pilot:
             session = Session(app, pilot, client)

@@ -52,6 +52,6 @@ def test_few_colours_take_those_of_the_terminal() -> None:
     ],
 )
 def test_textual_is_told(look: Look, expected: dict[str, str]) -> None:
-    environment: dict[str, str] = {}
+    environment = {"NO_COLOR": ""}
     tell_textual(look, environment)
     assert environment == expected
