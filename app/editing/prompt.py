@@ -111,9 +111,11 @@ class Budget:
         """
         if self.context is None or self.needed <= self.context:
             return
-        way_out = "" if is_region else " Edit a part of it: selected lines, or --lines A:B or --symbol NAME."
-        long = "The file is"
-        if self.prompt - self.expected > self.context // 2:  # not the file, then, or not it alone
+        long, way_out = "The file is", " Edit a part of it: selected lines, or --lines A:B or --symbol NAME."
+        if is_region:
+            long = "The file, with the instruction and context files, is"
+            way_out = " All of it is in the prompt, also where only lines of it are edited."
+        elif self.prompt - self.expected > self.context // 2:  # not the file, then, or not it alone
             long, way_out = "Instruction and context files are", " Say it in fewer words, or give fewer files."
         guessed = " (estimated: this engine does not count tokens)" if self.estimated else ""
         raise FileTooLongError(

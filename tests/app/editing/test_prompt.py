@@ -97,4 +97,4 @@ def test_the_budget_counts() -> None:
         assert part in str(caught.value)
     with pytest.raises(FileTooLongError) as caught:
         large.check(is_region=True)
-    assert "--lines" not in str(caught.value)
+    assert "--lines" not in str(caught.value) and "All of it is in the prompt" in str(caught.value)
