@@ -117,6 +117,8 @@ class Budget:
             way_out = " All of it is in the prompt, also where only lines of it are edited."
         elif self.prompt - self.expected > self.context // 2:  # not the file, then, or not it alone
             long, way_out = "Instruction and context files are", " Say it in fewer words, or give fewer files."
+        elif self.prompt + LEAST_HEADROOM >= self.context:
+            way_out = " A part of it would not fit either: all of the file is in the prompt."
         guessed = " (estimated: this engine does not count tokens)" if self.estimated else ""
         raise FileTooLongError(
             f"{long} too long for this model: prompt {self.prompt} + expected output {self.expected} + headroom "

@@ -95,6 +95,8 @@ def test_the_budget_counts() -> None:
     assert caught.value.exit_code is ExitCode.FILE
     for part in ("1000", "1001", "500", "2501", "2500", "--lines"):
         assert part in str(caught.value)
+    with pytest.raises(FileTooLongError, match="A part of it would not fit either"):
+        Budget(prompt=2300, expected=2200, context=2500).check(is_region=False)
     with pytest.raises(FileTooLongError) as caught:
         large.check(is_region=True)
     assert "--lines" not in str(caught.value) and "All of it is in the prompt" in str(caught.value)
