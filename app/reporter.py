@@ -100,6 +100,7 @@ class JsonReporter:
                 "draft_model": draft_model,
                 "backend": engine.backend,
                 "arithmetic": engine.arithmetic,
+                "notes": engine.notes,
             },
             prompt_tokens=prompt_tokens,
             cached_tokens=cached_tokens,
@@ -216,8 +217,7 @@ class TalkReporter:
             f"{budget.expected}, at most {budget.max_tokens}; context "
             f"{'unknown' if budget.context is None else budget.context}. Expected time: {time}."
         )
-        if self._verbose:
-            self.note(f"Engine: {plan.engine.reached}.")
+        self._about_engine(plan)
 
     def started(self, plan: EditPlan, event: Started, expected_s: float | None) -> None:
         engine = plan.engine
@@ -230,9 +230,12 @@ class TalkReporter:
             f"{about}{event.prompt_tokens} prompt tokens{cached}, about {event.source_tokens} to write"
             + ("." if expected_s is None else f", some {max(expected_s, 1):.0f} s.")
         )
+        self._about_engine(plan)
+
+    def _about_engine(self, plan: EditPlan) -> None:
         if self._verbose:
-            self.note(f"Engine: {engine.reached}.")
-        for note in engine.notes:
+            self.note(f"Engine: {plan.engine.reached}.")
+        for note in plan.engine.notes:
             self.note(note)
 
     def progress(self, plan: EditPlan, event: EngineEvent | HunkReady) -> None:

@@ -147,6 +147,8 @@ def _serve(
 
     try:
         config, located = find()
+        if located.choice is not None:
+            say(located.choice)
 
         def load(progress: "Progress") -> "ServedEngine":
             return Engine.load(config, progress)

@@ -136,6 +136,8 @@ def load_model(
     variant = chosen_isa(isa)
     located, options = locate_model(load)
     draft = locate(options.draft_model) if paired and options.draft_model is not None else None
+    if located.choice is not None:
+        output.progress(located.choice)
     output.progress(f"loading {located.id}" if draft is None else f"loading {located.id} and {draft.id}")
     config = replace(options, context_length=context).config(located.path, None if draft is None else draft.path)
     parts = load_parts(replace(config, isa=variant))

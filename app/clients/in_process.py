@@ -137,7 +137,10 @@ def load_engine(
     from editor_engine.engine import Engine
 
     config, located = locate_models(options)
-    return Engine.load(config, on_packed), located.id
+    engine = Engine.load(config, on_packed)
+    if located.choice is not None:
+        engine.notes = (located.choice, *engine.notes)
+    return engine, located.id
 
 
 def locate_models(options: LoadOptions) -> "tuple[EngineConfig, LocatedModel]":

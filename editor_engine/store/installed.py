@@ -65,6 +65,11 @@ class LocatedModel:
     reason: str | None = None
     """Why this one, when nobody named it; None when it was named."""
 
+    @property
+    def choice(self) -> str | None:
+        """What a user is told of a model that nobody named."""
+        return None if self.reason is None else f"Model: {self.id}, {self.reason}."
+
 
 def record_path(file: Path) -> Path:
     """Where the record of a model file lies."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.editing.journal import Journal
+from app.engine_client import Capabilities
 from app.errors import ExitCode, UsageError
 from app.paths import journal_dir
 from tests.support.headless_edit import CHANGED, SOURCE, assert_untouched, run_edit, said_error
@@ -272,7 +273,11 @@ def test_a_dry_run_runs_nothing(file: Path) -> None:
     assert [line["type"] for line in machine.lines] == ["start", "result"]
     start = machine.lines[0]
     assert start["prompt_tokens"] > 0 and start["cached_tokens"] is None
+    assert (start["estimated"], start["context_tokens"]) == (False, 100_000)
+    assert start["max_tokens"] == start["expected_tokens"] + 256
     assert machine.result["stats"] is None
+    guessing = ScriptedClient("", capabilities=Capabilities(tokenise=False))
+    assert run_edit(guessing, file, dry_run=True, json=True).lines[0]["estimated"] is True
     assert client.requests == []
 
 

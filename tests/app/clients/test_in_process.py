@@ -5,12 +5,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from app.clients.in_process import InProcessClient, app_error
+from app.clients.in_process import InProcessClient, app_error, load_engine
 from app.engine_client import TokenCounts
 from app.errors import (
     AppError,
@@ -21,6 +22,7 @@ from app.errors import (
     ModelError,
     UsageError,
 )
+from app.load_options import LoadOptions
 from editor_engine import errors as engine_errors
 from editor_engine.config import ENGINE_THREAD
 from editor_engine.errors import (
@@ -37,6 +39,7 @@ from editor_engine.errors import (
 from editor_engine.events import EngineEvent, Finished, FinishReason, Started, Stats, Text
 from editor_engine.models.target import ModelInfo
 from editor_engine.requests import CancelFlag, CompletionRequest, Message
+from editor_engine.store.installed import LocatedModel
 
 REQUEST = CompletionRequest((Message("user", "Hello."),), 8)
 PATIENCE_S = 30
@@ -249,3 +252,15 @@ def test_a_fault_of_the_engine_is_passed_on_as_it_is() -> None:
     client, _ = client_of(FakeEngine(failure=ZeroDivisionError("ours")))
     with pytest.raises(ZeroDivisionError):
         asyncio.run(collected(client))
+
+
+@pytest.mark.parametrize("reason", [None, "it is installed and suits this machine (8.0 GB of memory)"])
+def test_why_a_model_that_nobody_named_was_chosen_is_among_the_notes(
+    monkeypatch: pytest.MonkeyPatch, reason: str | None
+) -> None:
+    located = LocatedModel(Path("small.gguf"), None, "small", reason)
+    monkeypatch.setattr("app.clients.in_process.locate_models", lambda options: (None, located))
+    monkeypatch.setattr("editor_engine.engine.Engine.load", lambda config, on_packed: FakeEngine())
+    engine, model_id = load_engine(LoadOptions())
+    chosen = () if reason is None else (f"Model: small, {reason}.",)
+    assert (model_id, engine.notes) == ("small", (*chosen, "a note"))
