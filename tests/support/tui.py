@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from textual import events
 from textual.app import App
+from textual.keys import key_to_character
 from textual.pilot import Pilot
 from textual.worker import WorkerFailed
 
@@ -106,6 +108,13 @@ class Session:
     def said(self) -> list[str]:
         """What was said in passing, oldest first."""
         return [note.message for note in self.app._notifications]
+
+
+def at_once(session: Session, *keys: str) -> None:
+    """Keys as a terminal hands them over when they came together: all before any of them is looked at."""
+    for key in keys:
+        name = "space" if key == " " else key
+        session.app.post_message(events.Key(name, key_to_character(name)))
 
 
 def screen_text(app: App[Any]) -> str:

@@ -4,14 +4,16 @@ import random
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.screen import ModalScreen
 
 from app.editing.journal import Journal
 from app.paths import journal_dir
 from app.tui.actions import ACTIONS
+from app.tui.widgets.instruction_box import InstructionBox
 from tests.support.headless_edit import SOURCE
 from tests.support.scripted_client import ScriptedClient, fenced
-from tests.support.tui import NARROW, WIDE, Session, drive
+from tests.support.tui import NARROW, WIDE, Session, at_once, drive
 
 LEFT_OUT = {"quit", "models", "watches", "edit_outside", "settings", "edit_hunk_outside", "open_file"}
 """What ends the program or starts others."""
@@ -59,6 +61,50 @@ async def press_many(session: Session, seed: int, count: int, file: Path) -> Non
             applied, before = journal(), file.read_bytes()
         assert file.read_bytes() == before
     await session.settle()
+
+
+async def burst_many(session: Session, seed: int, count: int, file: Path) -> None:
+    """Bursts that come faster than the screen follows, with a paste and another size among them."""
+    chance = random.Random(seed)
+    applied = journal()
+    before = file.read_bytes()
+    for _ in range(count):
+        session.client.reply = fenced(chance.choice(REPLIES))
+        for _ in range(chance.randint(5, 40)):
+            kind = chance.random()
+            if kind < 0.05:
+                session.app.post_message(events.Paste("Do it.\r\nNow."))
+            elif kind < 0.08:
+                await session.pilot.resize_terminal(*chance.choice([NARROW, WIDE, (200, 50)]))
+            else:
+                at_once(session, chance.choice(KEYS) if kind < 0.9 else chance.choice(["enter", "escape"]))
+        await session.settle()
+        if journal() != applied:
+            applied, before = journal(), file.read_bytes()
+        assert file.read_bytes() == before
+        while isinstance(session.app.screen, ModalScreen):
+            await session.press("escape")
+        session.workspace.show_pane("instruction")
+        await session.press("z")
+        assert "z" in session.workspace.query_one(InstructionBox).text  # every key still arrives
+        session.workspace.query_one(InstructionBox).put("")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bursts_of_random_keys(file: Path, seed: int) -> None:
+    async def steps(session: Session) -> None:
+        await burst_many(session, seed, 6, file)
+
+    drive(ScriptedClient(""), steps, file=file)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200, 220))
+def test_many_bursts_of_random_keys(file: Path, seed: int) -> None:
+    async def steps(session: Session) -> None:
+        await burst_many(session, seed, 30, file)
+
+    drive(ScriptedClient(""), steps, file=file)
 
 
 @pytest.mark.parametrize("seed", range(3))

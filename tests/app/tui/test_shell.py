@@ -11,17 +11,11 @@ from app.tui.widgets.instruction_box import InstructionBox
 from app.tui.widgets.text_field import TextField
 from tests.support.headless_edit import CHANGED
 from tests.support.scripted_client import ScriptedClient, fenced
-from tests.support.tui import Session, drive
+from tests.support.tui import Session, at_once, drive
 
 
 def client() -> ScriptedClient:
     return ScriptedClient(fenced(CHANGED))
-
-
-def at_once(session: Session, *keys: str) -> None:
-    """Keys as a terminal hands them over when they came together: all before any of them is looked at."""
-    for key in keys:
-        session.app.post_message(events.Key("space" if key == " " else key, key if len(key) == 1 else None))
 
 
 @pytest.mark.parametrize("opening", ["slash", "r"])
