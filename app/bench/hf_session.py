@@ -8,6 +8,7 @@ weights.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.bench.turns import Turn, peer_requests
 from app.load_options import LoadOptions
@@ -19,6 +20,10 @@ from editor_engine.errors import RequestError
 from editor_engine.loading import load
 from editor_engine.request_tokens import tokenise
 from editor_engine.requests import CompletionRequest
+from editor_engine.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:  # torch
+    from editor_engine.models.hf.model import HfModel
 
 PACKAGES = ("torch", "transformers", "bitsandbytes")
 
@@ -43,27 +48,15 @@ def run_session(
     loaded = load(options.config(folder, None), instructed=True)
 
     from editor_engine.models.hf.model import HfModel  # torch, which is loaded by now
-    from editor_engine.models.hf.peer import generate
 
     model, template = loaded.model, loaded.template or ""  # `instructed`: there is one
     assert isinstance(model, HfModel)  # what a folder is loaded as
     engine = Engine(model, loaded.tokenizer, template, notes=loaded.notes, cache_folder=loaded.cache_folder)
-
-    def theirs(draft: int | None) -> hf.Way:
-        def answer(request: PeerRequest) -> hf.Reply:
-            asked = CompletionRequest(request.messages, request.max_tokens)
-            prompt = tokenise(asked, loaded.tokenizer, template).prompt
-            most = min(request.max_tokens, model.info.context_length - len(prompt))
-            done = generate(model, prompt, most, loaded.tokenizer.stop_ids, draft)
-            return hf.Reply(done.ids, done.decode_s, done.passes)
-
-        return answer
-
     ways = {
         hf.PLAIN: hf.engine_way(engine, draft=False),
         hf.DRAFTED: hf.engine_way(engine, draft=True),
-        hf.THEIRS: theirs(None),
-        hf.LOOKUP: theirs(lookup),
+        hf.THEIRS: _theirs(model, loaded.tokenizer, template, None),
+        hf.LOOKUP: _theirs(model, loaded.tokenizer, template, lookup),
     }
     if against is not None:
         native = Engine.load(replace(options.config(against, None), context_length=None, isa=isa))
@@ -82,3 +75,17 @@ def run_session(
         "edits": [turn.kind for turn in turns],
     }
     return conditions, hf.compare(ways, requests, rounds, progress, model.rerun_counts)
+
+
+def _theirs(model: "HfModel", tokenizer: Tokenizer, template: str, draft: int | None) -> hf.Way:
+    """transformers' own decoding, plainly or with `draft` looked-up tokens."""
+    from editor_engine.models.hf.peer import generate  # torch, as above
+
+    def answer(request: PeerRequest) -> hf.Reply:
+        asked = CompletionRequest(request.messages, request.max_tokens)
+        prompt = tokenise(asked, tokenizer, template).prompt
+        most = min(request.max_tokens, model.info.context_length - len(prompt))
+        done = generate(model, prompt, most, tokenizer.stop_ids, draft)
+        return hf.Reply(done.ids, done.decode_s, done.passes)
+
+    return answer

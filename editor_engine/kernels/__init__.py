@@ -187,10 +187,6 @@ class Model:
         """Variant in use."""
         return self._native.isa
 
-    @property
-    def threads(self) -> int:
-        return self._native.threads
-
     def forward(self, tokens: Sequence[int], head_rows: int) -> list[int]:
         """Append 1 to MAX_ROWS tokens; the greedy next id after each of the last `head_rows` (0 computes no head).
 

@@ -184,8 +184,7 @@ void bind_model(nb::module_& module) {
         .def("interrupt", [](BoundModel& self) { self.model().interrupt(); })
         .def("resume", [](BoundModel& self) { self.model().resume(); }, nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("length", [](const BoundModel& self) { return self.model().length(); })
-        .def_prop_ro("isa", [](const BoundModel& self) { return self.model().ops().name; })
-        .def_prop_ro("threads", [](const BoundModel& self) { return self.model().threads(); });
+        .def_prop_ro("isa", [](const BoundModel& self) { return self.model().ops().name; });
 }
 
 } // namespace redraft

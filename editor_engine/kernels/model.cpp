@@ -225,7 +225,7 @@ bool Model::linears(const Pass& pass, int worker, const Target* targets, int cou
     }
     // Small enough to share evenly and to stop within milliseconds, large enough to keep the counter quiet.
     const std::int64_t most = pass.rows > kMaxRows / 8 ? 8 : 32;
-    const std::int64_t chunk = std::clamp<std::int64_t>(groups / (threads() * 8), 1, most);
+    const std::int64_t chunk = std::clamp<std::int64_t>(groups / (pool_.threads() * 8), 1, most);
     std::int64_t tasks = 0;
     for (int t = 0; t < count; ++t) {
         tasks += ((targets[t].linear->weight.n + kColumns - 1) / kColumns + chunk - 1) / chunk;

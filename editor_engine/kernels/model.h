@@ -86,7 +86,6 @@ class Model {
     std::int64_t length() const { return length_.load(); }
     const ModelShape& shape() const { return shape_; }
     const Ops& ops() const { return ops_; }
-    int threads() const { return pool_.threads(); }
 
   private:
     struct Pass;

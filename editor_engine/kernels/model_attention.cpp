@@ -56,7 +56,8 @@ bool Model::attention_half(const Pass& pass, int worker, int index) {
                           {&layer.v, v_.data(), kv_width, false}};
     const Target out[] = {{&layer.o, x_.data(), n, true}};
     const std::int64_t queries = pass.rows * (shape_.heads / shape_.kv_heads); // per key/value head
-    const std::int64_t per_task = queries_per_task(queries, shape_.kv_heads, pass.start + pass.rows, threads());
+    const std::int64_t per_task = queries_per_task(queries, shape_.kv_heads, pass.start + pass.rows,
+                                                   pool_.threads());
     const std::int64_t tasks = (queries + per_task - 1) / per_task * shape_.kv_heads;
     const std::int64_t first_group = pass.start / kLanes;
     const std::int64_t groups = (pass.start + pass.rows - 1) / kLanes - first_group + 1;

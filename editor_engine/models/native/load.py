@@ -25,7 +25,7 @@ from editor_engine.models.needs import native_need
 from editor_engine.models.target import ModelInfo
 from editor_engine.quant.file_hash import file_sha256
 from editor_engine.quant.gguf import GgufFile
-from editor_engine.quant.packed_cache import Matrix, packed_weights
+from editor_engine.quant.packed_cache import Matrix, Packed, packed_weights
 from editor_engine.store.smaller import smaller_models
 
 log = logging.getLogger(__name__)
@@ -68,18 +68,7 @@ def load_native(
     threads = config.threads or default_threads()
     sha256 = file_sha256(file.path, file.status, file.stretches(), model_cache_dir() / "hashes")
     folder = model_cache_dir() / sha256
-    matrices = [_matrix(checkpoint, name) for name in checkpoint.linears]
-    numbers = {matrix.name: number for number, matrix in enumerate(matrices, start=1)}
-
-    def pack(matrix: Matrix) -> npt.NDArray[np.uint8]:
-        if numbers[matrix.name] == 1 and not checkpoint.tied:  # else it is packed itself
-            _check_embedding(checkpoint)
-        data = _pack(matrix, threads)
-        file.release()  # or the file would be in memory beside what is packed
-        on_packed(numbers[matrix.name], len(matrices))
-        return data
-
-    packed = packed_weights(folder, sha256, kernels.LAYOUT_VERSION, matrices, pack)
+    packed = _packed(checkpoint, folder, sha256, threads, on_packed)
     core = kernels.Model(
         _shape(checkpoint, context), _tensors(checkpoint, packed.tensors), threads=threads, isa=config.isa
     )
@@ -100,6 +89,24 @@ def load_native(
     log.info("loaded %s in %.2f s", file.path, time.perf_counter() - started)
     notes = ([packed.note] if packed.note else []) + kernels.variant_notes()
     return LoadedModel(NativeModel(core, info, file.release), file.metadata, folder, tuple(notes))
+
+
+def _packed(
+    checkpoint: Checkpoint, folder: Path, sha256: str, threads: int, on_packed: Callable[[int, int], None]
+) -> Packed:
+    """The matrices that are multiplied with, from the cache in `folder` or packed now. Raises ModelFileError."""
+    matrices = [_matrix(checkpoint, name) for name in checkpoint.linears]
+    numbers = {matrix.name: number for number, matrix in enumerate(matrices, start=1)}
+
+    def pack(matrix: Matrix) -> npt.NDArray[np.uint8]:
+        if numbers[matrix.name] == 1 and not checkpoint.tied:  # else it is packed itself
+            _check_embedding(checkpoint)
+        data = _pack(matrix, threads)
+        checkpoint.file.release()  # or the file would be in memory beside what is packed
+        on_packed(numbers[matrix.name], len(matrices))
+        return data
+
+    return packed_weights(folder, sha256, kernels.LAYOUT_VERSION, matrices, pack)
 
 
 def _matrix(checkpoint: Checkpoint, name: str) -> Matrix:
