@@ -56,7 +56,8 @@ class CancelFlag:
     """Set from any thread to stop a request; interrupts the pass that is running.
 
     The engine connects the model's interrupt while a request runs, so a flag set before, during or after a pass is
-    never lost and never reaches another request.
+    never lost, and after its request reaches no other. (There is no lock, which a signal handler might wait for in
+    vain: a flag that is being set at the very moment its request ends may still interrupt the next one.)
     """
 
     def __init__(self) -> None:
