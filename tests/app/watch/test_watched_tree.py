@@ -1,6 +1,7 @@
 """A watch on a tree that changes: files and folders that come, go, move, are ignored, or lead elsewhere."""
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 
@@ -136,5 +137,27 @@ def test_ignored_folders_are_never_watched(tmp_path: Path, client: WatchClient) 
             await rig.settle()
             await rig.settle()
             assert "b = 1\n" in client.edited()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_names_are_never_patterns(tmp_path: Path, client: WatchClient, named: bool) -> None:
+    """Odd files, in odd folders: each save is that file's, whether it was named or lies under a root."""
+    names = ["[id]/page.py", "(x)/[...slug].py", "*.py", "a b.py", "-x.py", "new\nline.py", "{y}.py", "b\\_c.py"]
+    names.append(os.fsdecode(b"st\xff.py"))
+    others = ["i/page.py", "(x)/l.py", "z.py", "_c.py", "y.py"]
+    for name in [*names, *others]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x = 0\n")
+    paths = [tmp_path / name for name in names]
+
+    async def work() -> None:
+        async with watching(tmp_path, client, paths=paths if named else None, standing=ALL) as rig:
+            for path in paths:
+                path.write_text("x = 1\n")
+            await rig.settle()
+            assert sorted(stored.path for stored in rig.proposals()) == sorted(map(str, paths))
+            assert client.edited() == ["x = 1\n"] * len(paths)
 
     asyncio.run(work())
