@@ -118,9 +118,13 @@ class RepetitionGuard:
     """
 
     MIN_ROUNDS = 8
+    """With fewer equal rounds it is text that repeats itself."""
     MIN_TOKENS = 192
+    """However short the round: a ruler of dashes or a row of zeros is no loop."""
     MAX_PERIOD = 256
+    """Tokens of a round that is looked for; of the longest ones 2048 are emitted before it is seen."""
     EVERY = 32
+    """Tokens between two looks, each of which tries every period."""
 
     def __init__(self, source: Sequence[int]) -> None:
         self._source = tuple(source)
