@@ -339,7 +339,9 @@ class SourceView(ChangedLines, can_focus=True):
         self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        if self.app.mouse_captured is self:
+        if self.app.mouse_captured is self and not event.button:
+            self.release_mouse()  # it was let go where no terminal sees it
+        elif self.app.mouse_captured is self:
             self._move(self._line_at(event), select=True)
 
     def _line_at(self, event: events.MouseEvent) -> int:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from textual import events
 
 from app.editing.figures import LineAcceptance
 from app.editing.region import Region
@@ -76,17 +77,35 @@ def test_a_symbol_and_then_the_one_around_it(tmp_path: Path) -> None:
     drive(ScriptedClient(""), steps, file=path)
 
 
+async def move_mouse(session: Session, view: SourceView, line: int, *, button: int) -> None:
+    """To a line of the pane, with a button held or none."""
+    at = view.region
+    session.app.post_message(events.MouseMove(None, at.x + 10, at.y + line, 0, 0, button, False, False, False))
+    await session.settle()
+
+
 def test_lines_are_selected_by_mouse(file: Path) -> None:
     async def steps(session: Session) -> None:
         view = await in_source(session)
         await session.pilot.mouse_down(view, offset=(10, 4))
-        await session.pilot.hover(view, offset=(10, 7))
+        await move_mouse(session, view, 7, button=1)
         await session.pilot.mouse_up(view, offset=(10, 7))
-        await session.settle()
+        await move_mouse(session, view, 9, button=0)
         assert view.selected_lines == Region(4, 7)
         await session.pilot.click(view, offset=(10, 2))
         await session.settle()
         assert view.selected_lines is None
+
+    drive(ScriptedClient(""), steps, file=file)
+
+
+def test_a_button_that_was_let_go_outside_of_the_terminal_selects_no_more(file: Path) -> None:
+    async def steps(session: Session) -> None:
+        view = await in_source(session)
+        await session.pilot.mouse_down(view, offset=(10, 4))
+        await move_mouse(session, view, 7, button=1)
+        await move_mouse(session, view, 10, button=0)
+        assert view.selected_lines == Region(4, 7) and session.app.mouse_captured is None
 
     drive(ScriptedClient(""), steps, file=file)
 
