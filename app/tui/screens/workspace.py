@@ -89,6 +89,12 @@ class WorkspaceScreen(FileScreen):
         if rack.styles.margin.bottom != below:
             rack.styles.margin = (0, 0, below, 0)
 
+    def on_screen_suspend(self) -> None:
+        self.query("ToastRack").set(visible=False)  # a screen over this one says it as well, at another place
+
+    def on_screen_resume(self) -> None:
+        self.query("ToastRack").set(visible=True)
+
     def show_status(self, **changes: object) -> None:
         """Change what the status line says."""
         self.status = replace(self.status, **changes)  # type: ignore[arg-type]  # fields of Status

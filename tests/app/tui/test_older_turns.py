@@ -230,3 +230,15 @@ def test_what_is_said_does_not_cover_what_is_typed(file: Path) -> None:
             assert toasts and not any(toast.region.overlaps(box.region) for toast in toasts)
 
     drive(client(), steps, file=file)
+
+
+def test_what_is_said_is_on_the_screen_once_also_under_a_dialog(file: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.press("f7")
+        assert session.shown().count("There is no turn yet.") == 1
+        await session.press("f1")
+        assert session.shown().count("There is no turn yet.") == 1
+        await session.press("escape")
+        assert session.shown().count("There is no turn yet.") == 1
+
+    drive(client(), steps, file=file)
