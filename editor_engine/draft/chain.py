@@ -155,7 +155,10 @@ class ChainDrafter:
             return Origin(Provenance.AGREED if on_source else Provenance.GENERATED, source)
         if step.substitution is not None:
             return Origin(Provenance.SUBSTITUTED, source)
-        return Origin(Provenance.COPIED if drafter in (CURSOR, SUBSTITUTION) else Provenance.DRAFTED, source)
+        if drafter not in (CURSOR, SUBSTITUTION):
+            return Origin(Provenance.DRAFTED, source)
+        # Where the cursor had lost its place, the copy itself knows where it was taken from.
+        return Origin(Provenance.COPIED, step.position if source is None else source)
 
     def _replaced_by(self, token: int) -> Pending | None:
         """The rewritten span that `token` begins or goes on with, seen from before it."""

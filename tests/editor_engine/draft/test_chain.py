@@ -203,6 +203,16 @@ def test_any_reply_over_any_file(
             assert source[origin.source_index] == token
 
 
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(st.lists(st.integers(1, 12), min_size=80, max_size=80), st.integers(20, 50))
+def test_a_copy_names_its_place_where_the_cursor_had_lost_its_own_too(source: list[int], start: int) -> None:
+    target = [*source[:5], 9001, 9002, *source[start : start + 30]]
+    run = Run(chain(source, PassCost.flat()), target)
+    for token, origin in zip(target, run.origins, strict=True):
+        if origin.provenance is Provenance.COPIED:
+            assert origin.source_index is not None and source[origin.source_index] == token
+
+
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(st.data())
 def test_a_caller_may_cut_drafts_and_end_early(data: st.DataObject) -> None:
