@@ -22,7 +22,7 @@ from app.editing.extract import is_closing, repeats_opening
 from app.editing.origins import LineOrigins
 from app.editing.prompt import EditPrompt
 from app.editing.region import Region, is_blank
-from app.editing.result import make_result, result_line
+from app.editing.result import matched_result, result_line
 from app.errors import UnencodableError
 from editor_engine.events import Span, Text
 
@@ -185,11 +185,11 @@ class LiveDiff:
 
     def _try_pin(self, end: int) -> None:
         """Pin where the reply is now, if the changes before it stand far enough from it to be whole hunks."""
-        pin = (end, len(self._new))
-        text = "".join(f"{line}\n" for line in self._so_far(end))
-        pins = [*self.pins, (self._head + pin[0], self._head + pin[1])]
+        pin, head = (end, len(self._new)), self._head
+        rest = Match(head + end, head + pin[1], len(self._document.lines) - head - end)
+        matches = [*self._pinned(), *self._aligned(self._settled[0], pin), rest]
         try:
-            result = make_result(self._document, text, (self._head, self._tail), pins)
+            result = matched_result(self._document, self._so_far(end), matches)
         except UnencodableError:  # the finished reply will say so, if it still has the character
             self._may_pin = False
             return
@@ -208,15 +208,18 @@ class LiveDiff:
         return [*lines[: self._head], *self._new, *lines[self._head + end :]]
 
     def _matches(self) -> list[Match]:
-        """The alignment up to now; what lies before the last pin was worked out once."""
+        """The alignment up to now; what lies before the last pin is worked out once."""
+        return [*self._pinned(), *self._aligned(self._settled[0], self._cursor)]
+
+    def _pinned(self) -> list[Match]:
+        """The alignment up to the last pin, where `_settled` begins then."""
         pinned, matches = self._settled
         for pin in self._pins:
             if pin > pinned:
                 matches = [*matches, *self._aligned(pinned, pin)]
                 pinned = pin
         self._settled = (pinned, matches)
-        head = [Match(0, 0, self._head)] if self._head else []
-        return [*head, *matches, *self._aligned(pinned, self._cursor)]
+        return [*([Match(0, 0, self._head)] if self._head else []), *matches]
 
     def _aligned(self, start: tuple[int, int], end: tuple[int, int]) -> list[Match]:
         old, new = self._old[start[0] : end[0]], self._new[start[1] : end[1]]

@@ -8,6 +8,7 @@ decodes to exactly what the text says.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import is_
 
 from app.editing.alignment import Match, align, tidy
 from app.editing.document import Document
@@ -80,11 +81,14 @@ def matched_result(document: Document, lines: Sequence[str], matches: Sequence[M
     endings = _endings(document, sources)
     codec = document.codec
     made: list[SourceLine] = []
+    marked = document.source_lines[0]
     for index, (line, source, ending) in enumerate(zip(lines, sources, endings, strict=True)):
         mark = codec.bom if index == 0 else b""
-        if source is not None and source.ending == ending:
+        if source is not None and 0 < index and source is not marked and (source.text, source.ending) == (line, ending):
+            made.append(source)
+        elif source is not None and source.ending == ending:
             # Only the first source line carries a mark, and only the first line of the new file may.
-            body = source.raw.removeprefix(codec.bom) if source is document.source_lines[0] else source.raw
+            body = source.raw.removeprefix(codec.bom) if source is marked else source.raw
             made.append(SourceLine(line, ending, mark + body))
         else:
             made.append(SourceLine(line, ending, mark + _encoded(document, line, ending, index + 1)))
@@ -154,6 +158,10 @@ def _same_bytes(matches: Sequence[Match], old: Sequence[SourceLine], new: Sequen
     """The matches without lines whose bytes differ after all (a mark or the final newline moved)."""
     runs: list[Match] = []
     for match in matches:
+        ends = match.old + match.length, match.new + match.length
+        if match.length and all(map(is_, old[match.old : ends[0]], new[match.new : ends[1]])):
+            runs.append(match)
+            continue
         joined = False
         for step in range(match.length):
             same = old[match.old + step].raw == new[match.new + step].raw

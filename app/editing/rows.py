@@ -109,13 +109,34 @@ def hunk_rows(item: Item) -> Iterator[Row]:
         )
 
 
+class LiveRows:
+    """The rows of a reply while it comes. Those of final hunks are made once for each state of their review: with sixty
+    hunks they took 2 to 9 ms of every update."""
+
+    def __init__(self, symbols: Sequence[Symbol]) -> None:
+        self._symbols = symbols
+        self._review: Review | None = None
+        self._final: list[Row] = []
+
+    def now(self, review: Review, state: "LiveState") -> list[Row]:
+        """The final hunks under their definitions, and after them what comes of the reply."""
+        if review is not self._review:
+            self._review = review
+            self._final = with_symbols(review_rows(review, to_end=False), review, self._symbols)
+        return [*self._final, *coming_rows(review, state)]
+
+
 def live_rows(review: Review, state: "LiveState") -> list[Row]:
-    """The final hunks, and after them what the reply says now and what it has not reached."""
+    """The final hunks, and after them what comes of the reply."""
+    return [*review_rows(review, to_end=False), *coming_rows(review, state)]
+
+
+def coming_rows(review: Review, state: "LiveState") -> list[Row]:
+    """What the reply says after the final hunks, and what it has not reached."""
     document = review.document
-    rows = review_rows(review, to_end=False)
     old_at = review.items[-1].hunk.old_end if review.items else 0
     new_at = old_at + sum(item.hunk.new_lines - item.hunk.old_lines for item in review.items)
-    return [*rows, *_folded(document, _tail(document, state, old_at, new_at)), *_pending(document, state)]
+    return [*_folded(document, _tail(document, state, old_at, new_at)), *_pending(document, state)]
 
 
 def added_origins(

@@ -18,7 +18,7 @@ from app.editing.mending import MENDABLE, held_hunks, mend, touched
 from app.editing.review import Decision, Review
 from app.editing.review_notes import note_rows, with_hidden
 from app.editing.rework import changed_positions, new_side
-from app.editing.rows import HUNK, NOTE, SAID, Row, added_origins, live_rows, review_rows, with_symbols
+from app.editing.rows import HUNK, NOTE, SAID, LiveRows, Row, added_origins, review_rows, with_symbols
 from app.editing.symbols import Symbol, find_symbols
 from app.errors import AppError
 from app.tui.actions import Place, bindings
@@ -49,12 +49,12 @@ class DiffView(DiffExports):
         self._report: CheckReport | None = None
         self._language: Language | None = None
         self._symbols: tuple[Symbol, ...] = ()
+        self._live_rows = LiveRows(())
         self._following = True
         self._extra: dict[int, int] = {}
-        self._sentence = ""
+        self._sentence = self._summarised = ""
         self._sentences: tuple[str, ...] = ()
         self._coloured: tuple[Hunk, ...] = ()
-        self._summarised = ""
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 
@@ -138,6 +138,7 @@ class DiffView(DiffExports):
     def _colour(self, document: Document, language: Language) -> None:
         self._language = language
         self._symbols = find_symbols(document.lines, language) or ()
+        self._live_rows = LiveRows(self._symbols)
         self.recolour(Highlighter(document.lines, language), None)
 
     def _refill(self, *, keep: bool = True, follow: bool = False) -> None:
@@ -148,15 +149,14 @@ class DiffView(DiffExports):
         if review is not None and self._live is not None:
             state = self._live.state()
             self.live_origins = state.origins
-            rows += live_rows(review, state)
+            rows += self._live_rows.now(review, state)
         elif review is not None:
             rows += note_rows(self._report)
-            rows += with_hidden(review_rows(review, self._extra), review)
+            rows += with_symbols(with_hidden(review_rows(review, self._extra), review), review, self._symbols)
             if review.hunks != self._coloured:
                 self._coloured = review.hunks
                 assert self._language is not None
                 self.recolour(self.highlighters[0], Highlighter(review.all_lines(), self._language))
-        rows = rows if review is None else with_symbols(rows, review, self._symbols)
         self.show_rows(rows, keep=keep, follow=follow)
         self._summarise()
 

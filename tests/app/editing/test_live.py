@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.editing.alignment import Match, align
 from app.editing.diff import Hunk, join, make_hunks
 from app.editing.document import Document, open_bytes
 from app.editing.language import TEXT
@@ -180,6 +181,23 @@ def test_lines_that_repeat_are_tried_seldom() -> None:
     live = live_over([*same, "end"])
     say(live, text_of(["first", *same]))
     assert live.hunks == () or live.hunks[0].changes[0].first == 0
+
+
+def test_a_pin_aligns_what_came_since_the_one_before_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    aligned: list[int] = []
+
+    def counted(old: Sequence[str], new: Sequence[str]) -> list[Match]:
+        aligned.append(len(new))
+        return align(old, new)
+
+    for user in ("live", "result"):
+        monkeypatch.setattr(f"app.editing.{user}.align", counted)
+    lines = [f"line {number}" for number in range(900)]
+    live = live_over(lines)
+    for number, line in enumerate(lines):
+        say(live, f"{line}{'!' * (number % 30 == 9)}\n")
+    assert len(live.pins) == 30
+    assert sum(aligned) < 2 * len(lines)
 
 
 def test_a_cut_reply_that_goes_on_begins_where_it_was() -> None:

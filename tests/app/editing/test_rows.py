@@ -1,5 +1,6 @@
 """Rows to show: every changed line once, pending lines pending, both numbers right."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,8 +11,20 @@ from app.editing.live import LiveDiff, LiveState
 from app.editing.prompt import build_prompt
 from app.editing.region import Region
 from app.editing.result import make_result
-from app.editing.review import Review
-from app.editing.rows import ADDED, FOLD, HUNK, KEPT, PENDING, REMOVED, Row, live_rows, review_rows, with_symbols
+from app.editing.review import Decision, Review
+from app.editing.rows import (
+    ADDED,
+    FOLD,
+    HUNK,
+    KEPT,
+    PENDING,
+    REMOVED,
+    LiveRows,
+    Row,
+    live_rows,
+    review_rows,
+    with_symbols,
+)
 from app.editing.symbols import find_symbols
 from editor_engine.events import Text
 from tests.support.byte_forms import documents, rewrites
@@ -183,3 +196,40 @@ def test_a_hunk_is_headed_by_the_definition_it_changes() -> None:
     assert [row.text for row in rows if row.kind == HUNK][-1] == "Room.two"
     plain = [row for row in review_rows(review) if row.kind != HUNK]
     assert [row for row in rows if row.kind != HUNK] == plain
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(data=st.data(), document=long_documents())
+def test_rows_that_are_kept_are_those_made_anew(data: st.DataObject, document: Document) -> None:
+    """Over a whole reply, hunks being decided meanwhile."""
+    language = detect_language("a.py", "")
+    live = LiveDiff(document, build_prompt(document.lines, "Change it", language))
+    symbols = find_symbols(document.lines, language) or ()
+    kept, review = LiveRows(symbols), Review.start(document)
+    for line in data.draw(long_rewrites(document.lines)):
+        live.feed(Text(f"{line}\n", ()))
+        if len(live.hunks) > review.received:
+            review = review.extended(live.hunks[review.received :])
+        if review.undecided and data.draw(st.booleans()):
+            review = review.decide(len(review.items), Decision.ACCEPTED)
+        state = live.state()
+        assert kept.now(review, state) == with_symbols(live_rows(review, state), review, symbols)
+
+
+def test_rows_of_final_hunks_are_made_once_for_each_state_of_their_review(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Review] = []
+
+    def counted(review: Review, *, to_end: bool) -> list[Row]:
+        made.append(review)
+        return review_rows(review, to_end=to_end)
+
+    monkeypatch.setattr("app.editing.rows.review_rows", counted)
+    document = open_bytes("".join(f"{line}\n" for line in LINES).encode(), "a.txt")
+    live = LiveDiff(document, build_prompt(document.lines, "Change it", TEXT))
+    kept, review = LiveRows(()), Review.start(document)
+    for number, line in enumerate(LINES):
+        live.feed(Text(f"{line}{'!' * (number == 5)}\n", ()))
+        if len(live.hunks) > review.received:
+            review = review.extended(live.hunks[review.received :])
+        kept.now(review, live.state())
+    assert len(review.items) == 1 and len(made) == 2
