@@ -1,6 +1,7 @@
 """Syntax check: errors that a result has and its source did not.
 
-Python is compiled (never run) and, where the source itself does not compile here, parsed by tree-sitter like the rest.
+Python is compiled (never run) and, where the source itself does not compile here or may be of a later Python than the
+one we run on, parsed by tree-sitter like the rest.
 Knows nothing of the other checks. Invariant: an error the source has is never reported, so a file in a dialect our
 parser does not know raises no alarm.
 """
@@ -15,6 +16,14 @@ from app.editing.language import Language
 
 _MOST_ERRORS = 200
 """Enough to compare two versions by; a binary read as code would have one on every line."""
+_OF_A_LATER_PYTHON = (
+    "invalid syntax",
+    "expected '('",
+    "f-string",
+    "unterminated string literal",
+    "unexpected character after line continuation character",
+)
+"""How `compile` begins to speak of what its Python is too old for: type statements, generics, quotes in f-strings."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,9 @@ def _python_errors(lines: Sequence[str]) -> list[SyntaxProblem]:
             compile("\n".join([*lines, ""]), "<result>", "exec", dont_inherit=True)
         except SyntaxError as error:
             line = min(max(error.lineno or 1, 1), max(len(lines), 1))
-            return [SyntaxProblem(line, error.msg, lines[line - 1].strip() if lines else "")]
+            found = SyntaxProblem(line, error.msg, lines[line - 1].strip() if lines else "")
+            parsed = _tree_errors(lines, "python") if error.msg.startswith(_OF_A_LATER_PYTHON) else None
+            return [found] if parsed is None or line in {problem.line for problem in parsed} else parsed
         except (ValueError, RecursionError, MemoryError) as error:
             return [SyntaxProblem(1, str(error) or type(error).__name__, "")]
     return []

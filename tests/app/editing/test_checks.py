@@ -203,6 +203,44 @@ def test_only_new_errors_of_a_file_that_never_compiled(source: list[str], result
     assert len(check_syntax(source, result, PYTHON) or []) == count
 
 
+LATER = [
+    "type Pair[T] = tuple[T, T]",
+    "def first[T](items: list[T]) -> T: ...",
+    "class Box[T]: ...",
+    "names = f'{', '.join(items)}'",
+    "lines = f'{'\\n'.join(items)}'",
+    "greeting = t'hello {name}'",
+]
+"""What Python learned after the oldest that Redraft runs on."""
+
+
+@pytest.mark.parametrize("line", LATER)
+def test_syntax_of_a_later_python_is_no_error(line: str) -> None:
+    assert check_syntax(["a = 1"], ["a = 1", line], PYTHON) == []
+    assert check_syntax([line, "a = 1"], [line, "a = 2"], PYTHON) == []
+    (warning,) = check_syntax([line, "a = 1"], [line, "a = = 1"], PYTHON) or ()
+    assert warning.lines == (2,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = = 1",
+        "if a\n  b",
+        "def f(:",
+        "f'{a'",
+        "x = 'abc",
+        "foo(a b)",
+        "return",
+        "print 'a'",
+        "def f():\na = 1",
+        "def f[T(x): ...",
+    ],
+)
+def test_an_error_of_every_python_is_one(text: str) -> None:
+    assert check_syntax(["a = 1"], ["a = 1", *text.split("\n")], PYTHON)
+
+
 def test_a_warning_of_the_compiler_is_no_error() -> None:
     assert check_syntax(["a = 1"], ["a = '\\d' is 1"], PYTHON) == []
 
