@@ -256,9 +256,9 @@ def _edit_file(options: EditOptions, client: EngineClient, streams: Streams, rep
         for settlement in settle_all(journal):
             reporter.note(settlement_sentence(settlement))
     document = open_document(options.file, options.encoding)
-    asking = _may_ask(options, document, streams, reporter)
+    asking = _may_ask(options, document, journal, streams, reporter)
     if options.apply:
-        require_replaceable(document)
+        _require_appliable(document, journal)
     _require_patch_apart(options)
     order = _order(options)
     if options.dry_run:
@@ -280,12 +280,19 @@ def _edit_file(options: EditOptions, client: EngineClient, streams: Streams, rep
     return partial(reporter.finished, "applied", receipt)
 
 
-def _may_ask(options: EditOptions, document: Document, streams: Streams, reporter: Reporter) -> bool:
+def _require_appliable(document: Document, journal: Journal) -> None:
+    """What would keep a result from being written is told before the model runs."""
+    require_replaceable(document)
+    with journal.locked():
+        pass
+
+
+def _may_ask(options: EditOptions, document: Document, journal: Journal, streams: Streams, reporter: Reporter) -> bool:
     """True where a person will be asked after seeing the diff; a file that cannot be replaced is only shown."""
     if not streams.interactive or options.apply or options.json or options.stdout or options.dry_run or options.patch:
         return False
     try:
-        require_replaceable(document)
+        _require_appliable(document, journal)
     except AppError as error:
         reporter.note(f"Diff only: {error}")
         return False

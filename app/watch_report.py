@@ -8,10 +8,11 @@ import threading
 from collections import Counter
 from typing import Protocol, TextIO
 
+from app.editing.apply import Receipt
 from app.errors import AppError, ExitCode
 from app.json_events import OUTCOMES, JsonWriter
 from app.terminal_text import visible
-from app.watch.events import Failed, StatusChanged, WatchEvent
+from app.watch.events import Applied, Failed, StatusChanged, WatchEvent
 from app.watch.wording import event_fields, event_sentence
 
 _DONE = {"applied": "applied", "changed": "proposal"}
@@ -34,9 +35,12 @@ class JsonListener:
         self._lines = lines
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
+        self._receipt: Receipt | None = None
 
     def hear(self, event: WatchEvent) -> None:
         kind, fields = event_fields(event)
+        if isinstance(event, Applied):
+            self._receipt = event.receipt
         with self._lock:
             self._counts[kind] += 1
             self._lines.write(kind, **fields)
@@ -54,9 +58,11 @@ class JsonListener:
         self._lines.failed(error, **self._sums())
         return error.exit_code
 
-    def _sums(self) -> dict[str, int]:
+    def _sums(self) -> dict[str, object]:
+        """`receipt` is that of the last apply; each has its own in the line of type `applied`."""
         counts = self._counts
-        return {"failed": counts["failed"], "proposals": counts["proposal"], "applied": counts["applied"]}
+        sums = {"failed": counts["failed"], "proposals": counts["proposal"], "applied": counts["applied"]}
+        return {**sums, "receipt": self._receipt}
 
 
 class TalkListener:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from app.errors import ExitCode, MemoryLimitError, ModelError, UsageError
+from app.paths import journal_dir
 from tests.support.headless_edit import CHANGED, SOURCE, assert_untouched, run_edit, said_error
 from tests.support.scripted_client import ScriptedClient, fenced
 
@@ -201,6 +202,18 @@ FAILURES = {
     "missing": ModelError("There is no model; `redraft models pull` fetches one."),
     "memory": MemoryLimitError("The model needs 2.0 GB and 1.0 GB is free."),
 }
+
+
+@pytest.mark.parametrize("json", [False, True])
+def test_a_journal_that_cannot_be_written_is_told_before_the_model_runs(file: Path, json: bool) -> None:
+    journal_dir().parent.mkdir(parents=True, exist_ok=True)
+    journal_dir().write_text("in the way")
+    client = ScriptedClient(fenced(CHANGED))
+    outcome = run_edit(client, file, apply=True, json=json)
+    assert outcome.code == ExitCode.USAGE and client.requests == []
+    assert "not a folder" in (outcome.result["error"]["message"] if json else said_error(outcome))
+    assert file.read_text() == SOURCE
+    assert run_edit(ScriptedClient(fenced(CHANGED)), file, json=json).code == ExitCode.OK
 
 
 @pytest.mark.parametrize("call", ["describe", "count", "complete"])

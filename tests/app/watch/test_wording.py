@@ -103,3 +103,14 @@ def test_json_counts_what_happened(tmp_path: Path) -> None:
     assert listener.finished(ExitCode.OK) is ExitCode.OK
     result = json.loads(stream.getvalue().splitlines()[-1])
     assert (result["outcome"], result["proposals"], result["applied"], result["failed"]) == ("applied", 2, 1, 2)
+    (applied,) = (json.loads(line) for line in stream.getvalue().splitlines() if '"type": "applied"' in line)
+    assert result["receipt"] == applied["receipt"]
+    assert result["receipt"]["after_sha256"]
+
+
+def test_json_says_when_nothing_came_of_a_watch() -> None:
+    stream = io.StringIO()
+    listener = JsonListener(JsonWriter(stream))
+    assert listener.finished(ExitCode.OK) is ExitCode.OK
+    result = json.loads(stream.getvalue())
+    assert (result["outcome"], result["receipt"]) == ("unchanged", None)
