@@ -1,8 +1,8 @@
 // NEON attention in tiles (tiled_attention.h) of vectors of four.
 #include "lanes.h"
-#include "neon.h"
 
 #include "../tiled_attention.h"
+#include "../vector.h"
 
 namespace redraft::neon {
 

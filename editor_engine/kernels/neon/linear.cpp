@@ -4,7 +4,8 @@
 // bits as far as they cannot overflow. Invariant: the integers are exact. With |q| <= 127, a lane holds 8 products of
 // weights up to 31 (31496), 4 of magnitude 32 (16256), 2 of magnitude 128 (32512).
 #include "lanes.h"
-#include "neon.h"
+
+#include "../vector.h"
 
 namespace redraft::neon {
 

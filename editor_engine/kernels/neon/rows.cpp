@@ -1,6 +1,7 @@
 // NEON operations on rows of fp32; bit for bit those of scalar/rows.cpp.
 #include "lanes.h"
-#include "neon.h"
+
+#include "../vector.h"
 
 namespace redraft::neon {
 

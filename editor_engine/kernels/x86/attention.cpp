@@ -1,9 +1,9 @@
 // Attention in tiles (tiled_attention.h) of the widest vectors the variant has.
-#include "x86.h"
 #include "floats.h"
 #include "lanes.h"
 
 #include "../tiled_attention.h"
+#include "../vector.h"
 
 namespace redraft::REDRAFT_ISA {
 

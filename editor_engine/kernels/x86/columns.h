@@ -6,7 +6,8 @@
 #pragma once
 
 #include "floats.h"
-#include "x86.h"
+
+#include "../vector.h"
 
 #include <immintrin.h>
 

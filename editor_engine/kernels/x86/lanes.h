@@ -1,4 +1,4 @@
-// Vector pieces that more than one file here needs. All static: each file keeps its own copy (x86.h says why).
+// Vector pieces that more than one file here needs. All static: each file keeps its own copy (vector.h says why).
 //
 // Invariant: the same operations in the same order as scalar/rows.cpp, eight at a time.
 #pragma once

@@ -1,6 +1,7 @@
 // Vector operations on rows of fp32; bit for bit those of scalar/rows.cpp.
-#include "x86.h"
 #include "lanes.h"
+
+#include "../vector.h"
 
 namespace redraft::REDRAFT_ISA {
 

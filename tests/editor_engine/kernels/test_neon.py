@@ -18,7 +18,7 @@ KERNELS = Path(__file__).parents[3] / "editor_engine" / "kernels"
 PROGRAM = Path(__file__).with_name("variant_digest.cpp")
 SHARED = [KERNELS / name for name in ("dispatch.cpp", "formats.cpp", "pack.cpp", "pool.cpp", "self_test.cpp")]
 SCALAR = sorted((KERNELS / "scalar").glob("*.cpp"))
-NEON = sorted((KERNELS / "neon").glob("*.cpp"))
+NEON = [KERNELS / "vector_ops.cpp", *sorted((KERNELS / "neon").glob("*.cpp"))]
 FLAGS = ["-std=c++20", "-ffp-contract=off", "-fno-fast-math", "-Wall", "-Wextra", "-Werror", f"-I{KERNELS}"]
 SEEDS = "100"
 OPERATIONS = {
@@ -62,8 +62,11 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Words that run the program on an emulated aarch64 processor."""
     emulator = tool("qemu-aarch64", "qemu-aarch64-static")
     compiler = tool("aarch64-linux-gnu-g++")
-    assert {path.stem for path in NEON} == {"attention", "linear", "ops", "rows"}
-    return [emulator, str(build(compiler, NEON, ["-DREDRAFT_NEON=1"], tmp_path_factory.mktemp("aarch64")))]
+    assert {path.stem for path in NEON} == {"attention", "linear", "rows", "vector_ops"}
+    return [
+        emulator,
+        str(build(compiler, NEON, ["-DREDRAFT_NEON=1", "-DREDRAFT_ISA=neon"], tmp_path_factory.mktemp("aarch64"))),
+    ]
 
 
 def run(words: list[str]) -> tuple[int, str, dict[str, tuple[int, int, str]]]:

@@ -39,7 +39,9 @@ def compile_jobs() -> list[tuple[Path, list[str]]]:
         assert len(variants) >= 3
         for name, words in variants:
             flags = [*words.replace("${avx2_flags}", shared[1]).split(), f"-DREDRAFT_ISA={name}", "-O1"]
-            jobs += [(source, flags) for source in sorted((KERNELS / "x86").glob("*.cpp"))]
+            jobs += [
+                (source, flags) for source in [KERNELS / "vector_ops.cpp", *sorted((KERNELS / "x86").glob("*.cpp"))]
+            ]
     return jobs
 
 

@@ -1,13 +1,14 @@
-// What the NEON files share: names only.
+// What the files of a vector variant share: names only.
 //
-// Baseline armv8.0, so these files need no flags of their own. They keep the rule of the x86 ones all the same:
-// whatever has code is static inside its file and no template of the standard library is used, so that a later variant
-// with flags (dot products) can be built from them.
+// A variant is vector_ops.cpp and the three files of a folder (x86, neon), compiled with the variant's flags and its name
+// as REDRAFT_ISA, which becomes the namespace. Everything else with code is static inside its file, and no template of
+// the standard library is used: the linker must never pick a vector copy of a function the baseline calls. (NEON is the
+// baseline of aarch64 and has no flags; its files keep the rule for a later variant that has some.)
 #pragma once
 
-#include "../contract.h"
+#include "contract.h"
 
-namespace redraft::neon {
+namespace redraft::REDRAFT_ISA {
 
 bool quantise(const float* x, std::int64_t row, std::int64_t begin, std::int64_t end, const QuantRows& out);
 void linear_q4_0(const LinearCall& call, const QuantRows& x);
@@ -27,4 +28,4 @@ void swiglu(const float* gate, const float* up, std::int64_t n, float* y);
 void exponential(const float* x, std::int64_t n, float* y);
 bool argmax(const float* x, std::int64_t n, std::int32_t* best);
 
-} // namespace redraft::neon
+} // namespace redraft::REDRAFT_ISA

@@ -1,11 +1,14 @@
-// The table of the NEON variant.
-#include "../variants.h"
-#include "neon.h"
+// The table of one vector variant.
+#include "variants.h"
+#include "vector.h"
 
-namespace redraft::neon {
+#define REDRAFT_QUOTE(name) #name
+#define REDRAFT_NAME(name) REDRAFT_QUOTE(name)
+
+namespace redraft::REDRAFT_ISA {
 
 const Ops kOps = {
-    "neon",
+    REDRAFT_NAME(REDRAFT_ISA),
     quantise,
     {linear_q4_0, linear_q4_1, linear_q5_0, linear_q5_1, linear_q8_0, linear_q4_k, linear_q5_k, linear_q6_k},
     rmsnorm,
@@ -18,4 +21,4 @@ const Ops kOps = {
     argmax,
 };
 
-} // namespace redraft::neon
+} // namespace redraft::REDRAFT_ISA
