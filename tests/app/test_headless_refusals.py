@@ -231,11 +231,14 @@ def test_an_engine_that_fails(file: Path, kind: str, call: str) -> None:
 
 
 def test_a_file_too_long_for_the_context_is_refused_with_the_numbers(file: Path) -> None:
-    client = ScriptedClient(fenced(CHANGED), context_length=500)
+    client = ScriptedClient(fenced(CHANGED), context_length=600)
     sentence = said_error(run_edit(client, file))
-    assert "500" in sentence and "--lines" in sentence
+    assert "600" in sentence and "--lines" in sentence
     assert run_edit(client, file, json=True).result["error"]["code"] == "file_too_long"
-    assert client.requests == []
+    narrow = ScriptedClient(fenced(CHANGED), context_length=500)
+    sentence = said_error(run_edit(narrow, file))
+    assert "500" in sentence and "--lines" not in sentence  # the prompt alone leaves no room for a part of it
+    assert client.requests == narrow.requests == []
 
 
 def test_a_character_the_encoding_lacks_is_named(file: Path) -> None:
