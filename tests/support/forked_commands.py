@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,11 +28,15 @@ for line in sys.stdin:
     if "wait" in order:
         print(os.waitstatus_to_exitcode(os.waitpid(order["wait"], 0)[1]), flush=True)
         continue
+    streams = [os.open(place, os.O_WRONLY) for place in (order["out"], order["err"])]
     child = os.fork()
     if child == 0:
-        for fd, place in enumerate((os.devnull, order["out"], order["err"])):
-            os.dup2(os.open(place, os.O_RDWR), fd)
+        for fd, opened in enumerate((os.open(os.devnull, os.O_RDONLY), *streams)):
+            os.dup2(opened, fd)
+        os.closerange(3, 64)  # ours, which would keep what is piped to it open
         os._exit(main(order["arguments"]))
+    for opened in streams:
+        os.close(opened)
     print(child, flush=True)
 """
 
@@ -50,18 +54,14 @@ class Ended:
 
 
 class Run:
-    """A command that runs."""
+    """A command that runs. What it prints has to fit into a pipe."""
 
-    def __init__(self, forks: "Forks", pid: int, place: Path) -> None:
+    def __init__(self, forks: "Forks", pid: int, out: IO[str], err: Path) -> None:
         self.pid = pid
+        self.out = out
         self._forks = forks
-        self._place = place
+        self._err = err
         self._started = time.perf_counter()
-
-    @property
-    def out(self) -> str:
-        """What it has printed so far."""
-        return self._place.with_suffix(".out").read_text()
 
     def kill(self, after_s: float, number: signal.Signals = signal.SIGKILL) -> None:
         """Send this signal so many seconds after the fork; to one that has ended, nothing."""
@@ -74,7 +74,8 @@ class Run:
         """Wait for it."""
         code = self._forks.ask({"wait": self.pid})
         seconds = time.perf_counter() - self._started
-        ended = Ended(code, seconds, self.out, self._place.with_suffix(".err").read_text())
+        with self.out:
+            ended = Ended(code, seconds, self.out.read(), self._err.read_text())
         assert "Traceback" not in ended.err, ended.err
         return ended
 
@@ -96,10 +97,13 @@ class Forks:
     def start(self, *arguments: str) -> Run:
         """Run `redraft` with these arguments."""
         out, err = self._place.with_suffix(".out"), self._place.with_suffix(".err")
-        for place in (out, err):
-            place.write_bytes(b"")  # what the last one said is not this one's
+        err.write_bytes(b"")  # what the last one said is not this one's
+        out.unlink(missing_ok=True)
+        os.mkfifo(out)
+        pipe = os.open(out, os.O_RDONLY | os.O_NONBLOCK)  # before there is a writer
         pid = self.ask({"arguments": arguments, "out": str(out), "err": str(err)})
-        return Run(self, pid, self._place)
+        os.set_blocking(pipe, True)
+        return Run(self, pid, os.fdopen(pipe), err)
 
 
 @contextmanager
