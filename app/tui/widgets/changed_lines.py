@@ -12,6 +12,8 @@ from textual.scroll_view import ScrollView
 from textual.scrollbar import ScrollBar
 from textual.strip import Strip
 
+from app.tui.framed_lines import FramedLines
+
 _NO_THUMB = (0.0, 0.0)
 
 
@@ -20,6 +22,7 @@ class ChangedLines(ScrollView):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
+        self._styles_cache: FramedLines = FramedLines()
         self._painted: dict[int, Strip] = {}
         self._thumb = _NO_THUMB
         self._is_looking = False
