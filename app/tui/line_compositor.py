@@ -42,6 +42,8 @@ class LineCompositor(Compositor):
             needed = (at for at, end in zip(cuts[y], cuts[y][1:], strict=False) if at < right and end > left)
             missing.setdefault(y, set()).update(needed)
         for widget, (region, clip) in self.visible_widgets.items():
+            if not missing:
+                break
             seen = region.intersection(clip)
             for lines in _runs(seen, missing):
                 crop = Region(seen.x - region.x, lines.start - region.y, seen.width, len(lines))
@@ -52,6 +54,8 @@ class LineCompositor(Compositor):
                         if chops[y][at] is None:
                             chops[y][at] = piece
                     missing[y].difference_update(within[:-1])
+                    if not missing[y]:
+                        del missing[y]
         return ChopsUpdate(chops, spans, [line[1:] for line in cuts])
 
     def _typed_into(self) -> set[Region]:
@@ -87,11 +91,13 @@ class KeyFirstScreen(Screen[None]):
 
 def _runs(seen: Region, missing: dict[int, set[int]]) -> Iterator[range]:
     """Lines in a row of which a piece is missing that can be seen of the widget."""
-    start: int | None = None
-    for y in range(seen.y, seen.bottom + 1):
-        is_needed = y < seen.bottom and any(seen.x <= at < seen.right for at in missing.get(y, ()))
-        if is_needed and start is None:
+    left, right = seen.x, seen.right
+    start = end = -1
+    for y in [y for y in missing if seen.y <= y < seen.bottom and any(left <= at < right for at in missing[y])]:
+        if y != end:
+            if start < end:
+                yield range(start, end)
             start = y
-        elif not is_needed and start is not None:
-            yield range(start, y)
-            start = None
+        end = y + 1
+    if start < end:
+        yield range(start, end)
