@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.editing.session_store import left_sessions
+from app.paths import state_dir
 from tests.support.tmux import ended, terminal
 
 SOURCE = '''"""Sums."""
@@ -21,6 +22,15 @@ def total(items):
 def mean(items):
     return total(items) / len(items)
 '''
+
+
+SCRIPTED = """
+import sys
+from app.tui.app import RedraftApp, UiOptions
+from tests.support.scripted_client import ScriptedClient, fenced
+RedraftApp(UiOptions(file=sys.argv[1]), lambda _: ScriptedClient(fenced(sys.argv[2]))).run()
+"""
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -79,3 +89,25 @@ def test_what_is_undecided_survives_a_kill(source: Path, qwen05_path: Path) -> N
         session.press("Enter")
         session.wait_for("rejected")
         session.press("C-q")
+
+
+def test_a_hunk_that_is_copied_is_in_the_clipboard_of_the_terminal(source: Path) -> None:
+    """tmux takes what a program asks a terminal to copy; where a terminal does not, the file has it."""
+    new = SOURCE.replace("result = 0", "result = 0  # größe")
+    command = [sys.executable, "-c", SCRIPTED, source.name, new]
+    with terminal(command, source.parent, {"PYTHONPATH": str(ROOT), "COLORTERM": "truecolor"}) as session:
+        session.tmux("set-option", "-g", "set-clipboard", "on")
+        session.wait_for("12 lines, utf-8, lf")
+        session.type("Do")
+        session.press("Enter")
+        session.wait_for("1 undecided")
+        session.press("o")
+        session.wait_for("Copied")
+        copied = (state_dir() / "copied.txt").read_text("utf-8")
+        assert "+    result = 0  # größe\n" in copied and "\n-    result = 0\n" in copied
+        assert session.tmux("show-buffer") == copied
+        with ended(session.pid) as gone:
+            session.press("C-q")
+            session.wait_for("Throw away")
+            session.press("d")
+            gone()
