@@ -1,7 +1,7 @@
 """Runs `app.headless.edit` over a scripted client and takes down both streams, the exit code and the JSON lines.
 
 Knows nothing of what is tested. Invariant: every run is held to the machine interface: with JSON the last line, and
-only it, is a `result`.
+only it, is a `result`; without, a failure is said on stderr and nowhere else.
 """
 
 import io
@@ -97,6 +97,9 @@ def run_edit(
     assert isinstance(code, ExitCode)
     assert client.open_calls == 0
     assert "Traceback" not in outcome.err
+    errors = [line.encode() for line in outcome.err.splitlines() if line.startswith("redraft: ")]
+    assert not any(line in outcome.out for line in errors), outcome.out
+    assert (code == ExitCode.OK) == (not errors) or order.json, outcome.err
     if order.json:
         outcome.lines.extend(json.loads(line) for line in outcome.out.splitlines())
         assert_interface(outcome.lines, code)
