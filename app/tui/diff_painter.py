@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -241,12 +240,12 @@ class Painter:
         if self.theme.ansi and changed and not spans:
             colour = looks.removed if row.kind == REMOVED else looks.added
             strip = strip.apply_style(Style(color=colour.color))
-        at = 0
+        at, origins = 0, []
         for span in spans:
             if span.provenance is not None:
-                style = provenance_style(span.provenance, self.theme)
-                strip = _over(strip, text, [(at, at + span.chars)], style)
+                origins.append((at, at + span.chars, provenance_style(span.provenance, self.theme)))
             at += span.chars
+        strip = styled(strip, text, origins)
         if self.words and row.mate is not None and changed:
             old, new = (text, row.mate) if row.kind == REMOVED else (row.mate, text)
             marks = word_marks(old, new)
@@ -282,22 +281,33 @@ def _number(number: int | None, digits: int) -> str:
 
 def _over(strip: Strip, text: str, places: Iterable[tuple[int, int]], style: Style) -> Strip:
     """The strip of a line with a style over stretches of its characters."""
+    return styled(strip, text, [(start, end, style) for start, end in islice(places, _MOST_PLACES)])
+
+
+def styled(strip: Strip, text: str, places: Iterable[tuple[int, int, Style]]) -> Strip:
+    """The strip of a line with styles over stretches of its characters, in their order; in one walk: lines are long."""
     shown = shown_line(text)
-    cuts: list[tuple[int, int]] = []
-    at = cells = 0  # a character of the shown text, and its cell
-    for start, end in islice(places, _MOST_PLACES):
-        end = min(end, len(text))
-        if start < end:
-            first, last = shown.starts[start], shown.starts[end]
-            before = cells + cell_len(shown.text[at:first])
-            at, cells = last, before + cell_len(shown.text[first:last])
-            cuts.append((before, cells))
-    pieces: list[Strip] = []
-    at = 0
-    for start, end in cuts:
-        pieces += [strip.crop(at, start), strip.crop(start, end).apply_style(style)]
-        at = end
-    return Strip.join([*pieces, strip.crop(at, max(at, strip.cell_length))]) if cuts else strip
+    ends = [
+        (shown.starts[start], shown.starts[min(end, len(text))], style)
+        for start, end, style in places
+        if start < min(end, len(text))
+    ]
+    if not ends:
+        return strip
+    pieces: list[Segment] = []
+    at = done = 0  # a character of the shown text; how many stretches lie before it
+    for segment in strip:
+        begin, stop = at, at + len(segment.text)
+        while at < stop:
+            while done < len(ends) and ends[done][1] <= at:
+                done += 1
+            first, last, style = ends[done] if done < len(ends) else (stop, stop, None)
+            inside = first <= at
+            end = min(stop, last if inside else first)
+            own = Style.combine([style, segment.style or Style()]) if inside and style is not None else segment.style
+            pieces.append(Segment(segment.text[at - begin : end - begin], own))
+            at = end
+    return Strip(pieces, strip.cell_length)
 
 
 def _places(text: str, find: str) -> list[tuple[int, int]]:

@@ -48,7 +48,8 @@ class Shell(App[None]):
         """The user's own keys: action id to keys."""
         self._hint = ""
         self._typed: deque[_Typed] = deque()
-        self._is_giving = False
+        self.is_typed_to = False
+        """Something that was typed is not dealt with yet."""
         self._opening: Screen[object] | None = None
         self._has_failed = False
 
@@ -63,12 +64,12 @@ class Shell(App[None]):
             await super().on_event(event)
             return
         self._typed.append(event)
-        if not self._is_giving or self._opening not in (None, self.screen):  # one that has gone again calls nobody back
+        if not self.is_typed_to or self._opening not in (None, self.screen):  # one that is gone calls nobody back
             await self._give_next()
 
     async def _give_next(self) -> None:
         self._opening = None
-        self._is_giving = bool(self._typed)
+        self.is_typed_to = bool(self._typed)
         if not self._typed:
             return
         screen = self.screen
