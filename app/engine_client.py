@@ -42,6 +42,8 @@ class EngineDescription:
     """Tokens that prompt and reply share."""
     notes: tuple[str, ...] = ()
     """What happened at load that a user should know (a fallback, a cache that could not be written)."""
+    choice: str | None = None
+    """Which model was chosen and why, a sentence; None where the user named one, or another program chose."""
     capabilities: Capabilities = Capabilities()
     reached: str = "in this process"
     """How the engine is reached, for people and for `start.model` of the machine interface."""
@@ -49,6 +51,11 @@ class EngineDescription:
     """Whose arithmetic it is: `native` or `transformers`."""
     arithmetic: str | None = None
     """Kernels, types and attention: `avx2`, `nf4 (compute bfloat16) sdpa`."""
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """All that is said of the engine before it works: the choice, then the notes."""
+        return self.notes if self.choice is None else (self.choice, *self.notes)
 
     @property
     def where(self) -> str | None:

@@ -100,6 +100,7 @@ class JsonReporter:
                 "draft_model": draft_model,
                 "backend": engine.backend,
                 "arithmetic": engine.arithmetic,
+                "choice": engine.choice,
                 "notes": engine.notes,
             },
             prompt_tokens=prompt_tokens,
@@ -235,7 +236,7 @@ class TalkReporter:
     def _about_engine(self, plan: EditPlan) -> None:
         if self._verbose:
             self.note(f"Engine: {plan.engine.reached}.")
-        for note in plan.engine.notes:
+        for note in plan.engine.told:
             self.note(note)
 
     def progress(self, plan: EditPlan, event: EngineEvent | HunkReady) -> None:

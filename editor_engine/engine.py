@@ -55,6 +55,8 @@ class Engine:
         `make_drafter` is for tests."""
         self.notes = notes
         """What happened at load that a user should know."""
+        self.choice: str | None = None
+        """Why this model, in a sentence of whoever chose it; None where the user named one."""
         self._model = model
         self._tokenizer = tokenizer
         self._template = template

@@ -99,6 +99,8 @@ class EngineIdentity:
     """What was asked of the load (`EngineConfig.loaded_as`)."""
     notes: tuple[str, ...] = ()
     """What happened at load that a user should know."""
+    choice: str | None = None
+    """Which model was chosen and why, a sentence; None where the user named one."""
 
 
 class _MismatchError(Exception):
@@ -138,7 +140,7 @@ def extension_to_json(request: CompletionRequest) -> dict[str, Any]:
     return {name: _plain(getattr(request, name)) for name in EXTENSION_FIELDS}
 
 
-def identity_of(info: "ModelInfo", notes: tuple[str, ...], model_id: str) -> EngineIdentity:
+def identity_of(info: "ModelInfo", notes: tuple[str, ...], model_id: str, choice: str | None = None) -> EngineIdentity:
     """The identity of an engine in this process."""
     return EngineIdentity(
         version=version("redraft"),
@@ -153,6 +155,7 @@ def identity_of(info: "ModelInfo", notes: tuple[str, ...], model_id: str) -> Eng
         guarantee=info.guarantee,
         loaded_as=info.loaded_as,
         notes=notes,
+        choice=choice,
     )
 
 

@@ -117,7 +117,7 @@ class EngineProcess:
     def _work(self, order: dict[str, Any], cancel: CancelFlag) -> Iterator[dict[str, Any]]:
         engine, model_id = self._engine()
         if order["do"] == "describe":
-            yield {"identity": identity_to_json(identity_of(engine.info, engine.notes, model_id))}
+            yield {"identity": identity_to_json(identity_of(engine.info, engine.notes, model_id, engine.choice))}
             return
         request = request_from_json(order.get("request"))
         if order["do"] == "count":

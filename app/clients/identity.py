@@ -23,6 +23,7 @@ def description_of(identity: EngineIdentity, reached: str, notes: tuple[str, ...
         context_length=identity.context_length,
         notes=(*identity.notes, *notes),
         reached=reached,
+        choice=identity.choice,
         backend=identity.backend,
         arithmetic=identity.isa,
     )

@@ -93,7 +93,9 @@ class InProcessClient:
 
     async def describe(self) -> EngineDescription:
         return await self._run(
-            lambda engine, model_id: description_of(identity_of(engine.info, engine.notes, model_id), "in this process")
+            lambda engine, model_id: description_of(
+                identity_of(engine.info, engine.notes, model_id, engine.choice), "in this process"
+            )
         )
 
     async def count(self, request: CompletionRequest) -> TokenCounts:
@@ -138,8 +140,7 @@ def load_engine(
 
     config, located = locate_models(options)
     engine = Engine.load(config, on_packed)
-    if located.choice is not None:
-        engine.notes = (located.choice, *engine.notes)
+    engine.choice = located.choice
     return engine, located.id
 
 

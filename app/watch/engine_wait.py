@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from typing import TypeVar
 
-from app.engine_client import EngineClient
+from app.engine_client import EngineClient, EngineDescription
 from app.errors import AppError
 
 _SOON_S = 0.3
@@ -28,8 +28,8 @@ class EngineWait:
         """Nobody is to wait any more; from the loop's thread."""
         self._stopped.set()
 
-    async def there(self) -> bool:
-        """Wait until the engine is there; False when the watch was stopped before. Raises what describing raises."""
+    async def there(self) -> EngineDescription | None:
+        """Wait until the engine is there; None when the watch was stopped before. Raises what describing raises."""
         described = asyncio.ensure_future(self._client.describe())
         asked = asyncio.ensure_future(self._stopped.wait())
         try:
@@ -41,9 +41,8 @@ class EngineWait:
         if self._stopped.is_set():
             with contextlib.suppress(AppError, asyncio.CancelledError):
                 described.result()
-            return False
-        described.result()
-        return True
+            return None
+        return described.result()
 
     async def leave(self, task: "asyncio.Task[Result]") -> None:
         """Cancel what waits for the engine, and see it end."""

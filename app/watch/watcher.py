@@ -149,8 +149,12 @@ class Watcher:
                     self._look_at(path, self._pace.now())
                     await asyncio.sleep(0)
         self._rescan_took = self._pace.now() - began
-        if not self._options.once and not await self._engine.there():  # what is missing is said now, not at a save
-            return
+        if not self._options.once:  # what is missing is said now, not at a save
+            engine = await self._engine.there()
+            if engine is None:
+                return
+            for sentence in engine.told:
+                self._listen(Note(sentence))
         roots = self._roots
         self._listen(Ready(roots.paths, roots.folders, roots.files, roots.by_events, self._rescan_took))
         self._state = "idle"

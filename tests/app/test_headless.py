@@ -288,6 +288,18 @@ def test_a_dry_run_with_what_would_write_is_refused(file: Path, other: dict[str,
     assert_untouched(file)
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_why_this_model_and_what_happened_at_its_load_is_said(file: Path, dry_run: bool) -> None:
+    told: dict[str, Any] = {"choice": "Model: small, it fits.", "notes": ("No graphics processor is used.",)}
+    human = run_edit(ScriptedClient(fenced(CHANGED), **told), file, dry_run=dry_run)
+    lines = human.err.splitlines()
+    at = lines.index("Model: small, it fits.")
+    assert lines[at + 1] == "No graphics processor is used."
+    assert run_edit(ScriptedClient(fenced(CHANGED), **told), file, dry_run=dry_run, quiet=True).err == ""
+    model = run_edit(ScriptedClient(fenced(CHANGED), **told), file, dry_run=dry_run, json=True).lines[0]["model"]
+    assert (model["choice"], model["notes"]) == ("Model: small, it fits.", ["No graphics processor is used."])
+
+
 def test_how_far_a_change_reaches_is_said(file: Path) -> None:
     far = fenced(CHANGED.replace("return high - low", "return high + low"))
     human = run_edit(ScriptedClient(far), file, instruction="Let mean return 0.0.")

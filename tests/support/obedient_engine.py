@@ -41,6 +41,7 @@ class ObedientEngine:
     """Has of `Engine` what the clients use."""
 
     notes = ("a note",)
+    choice = "Model: obedient, nobody named one."
     info = ModelInfo("obedient", "none", "c" * 64, 0, 4096, "cpu", 2, "scalar", 1)
 
     def __init__(self) -> None:

@@ -63,6 +63,8 @@ class ScriptedClient:
     reply: Reply
     context_length: int = 100_000
     capabilities: Capabilities = ALL_CAPABILITIES
+    choice: str | None = None
+    notes: tuple[str, ...] = ()
     failures: dict[str, AppError] = field(default_factory=dict)
     """Call (`describe`, `count`, `complete`) to what it raises."""
     at_token: dict[int, Callable[[], object]] = field(default_factory=dict)
@@ -85,6 +87,8 @@ class ScriptedClient:
             policy="strict",
             context_length=self.context_length,
             capabilities=self.capabilities,
+            choice=self.choice,
+            notes=self.notes,
         )
 
     async def count(self, request: CompletionRequest) -> TokenCounts:

@@ -302,6 +302,8 @@ class WorkspaceScreen(FileScreen):
     def engine_ready(self, message: say.EngineReady) -> None:
         self._rates = message.rates
         self.show_status(engine=message.engine, state=self.status.state if self.at_work else self._idle_state())
+        if message.engine.choice is not None:
+            self.tell(message.engine.choice)
         for note in message.engine.notes:
             self.tell(note, "warning")
         self.forecast()

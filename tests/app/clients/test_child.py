@@ -45,6 +45,7 @@ def test_both_ways_say_the_same(make: MakeClient) -> None:
         async with opened(make()) as client:
             described = await client.describe()
             assert (described.model_id, described.sha256, described.notes) == ("obedient", "c" * 64, ("a note",))
+            assert described.choice == "Model: obedient, nobody named one."
             assert (described.device, described.threads, described.context_length) == ("cpu", 2, 4096)
             assert described.exactness == "exact" and described.capabilities.region
             assert await client.count(ask()) == TokenCounts(11, 7)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from app.clients.in_process import InProcessClient, app_error, load_engine
-from app.engine_client import TokenCounts
+from app.engine_client import EngineDescription, TokenCounts
 from app.errors import (
     AppError,
     EngineUnreachableError,
@@ -58,6 +58,7 @@ class FakeEngine:
     busy: bool = False
     threads: set[int] = field(default_factory=set)
     notes: tuple[str, ...] = ("a note",)
+    choice: str | None = None
     info: ModelInfo = field(default_factory=lambda: ModelInfo("fake", "none", "c" * 64, 0, 4096, "cpu", 2, "scalar", 1))
 
     def count_tokens(self) -> tuple[int, int]:
@@ -99,6 +100,7 @@ class Loader:
             complete=self.engine.complete,
             count=lambda request: self.engine.count_tokens(),
             info=self.engine.info,
+            choice=None,
             notes=self.engine.notes,
         )
         return fake, "fake"
@@ -255,12 +257,21 @@ def test_a_fault_of_the_engine_is_passed_on_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("reason", [None, "it is installed and suits this machine (8.0 GB of memory)"])
-def test_why_a_model_that_nobody_named_was_chosen_is_among_the_notes(
+def test_why_a_model_that_nobody_named_was_chosen_is_kept_with_its_engine(
     monkeypatch: pytest.MonkeyPatch, reason: str | None
 ) -> None:
     located = LocatedModel(Path("small.gguf"), None, "small", reason)
     monkeypatch.setattr("app.clients.in_process.locate_models", lambda options: (None, located))
     monkeypatch.setattr("editor_engine.engine.Engine.load", lambda config, on_packed: FakeEngine())
-    engine, model_id = load_engine(LoadOptions())
-    chosen = () if reason is None else (f"Model: small, {reason}.",)
-    assert (model_id, engine.notes) == ("small", (*chosen, "a note"))
+    chosen = None if reason is None else f"Model: small, {reason}."
+
+    async def described() -> EngineDescription:
+        client = InProcessClient(lambda: load_engine(LoadOptions()))
+        try:
+            return await client.describe()
+        finally:
+            await client.close()
+
+    found = asyncio.run(described())
+    assert (found.model_id, found.choice, found.notes) == ("small", chosen, ("a note",))
+    assert found.told == ("a note",) if chosen is None else (chosen, "a note")

@@ -18,13 +18,14 @@ class SlowClient:
         self.closed = asyncio.Event()
         self._deaf = deaf
 
-    async def describe(self) -> None:
+    async def describe(self) -> str:
         self.asked.set()
         try:
             await asyncio.shield(self.answer)
         finally:
             if self._deaf:
                 await self.closed.wait()
+        return "there"
 
     async def close(self) -> None:
         self.closed.set()
@@ -38,7 +39,7 @@ def test_an_engine_that_comes_is_there() -> None:
     async def work() -> None:
         client = SlowClient()
         client.answer.set_result(None)
-        assert await wait_on(client).there()
+        assert cast(Any, await wait_on(client).there()) == "there"
 
     asyncio.run(work())
 

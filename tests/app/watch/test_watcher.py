@@ -40,6 +40,18 @@ def test_a_save_with_a_trigger_becomes_a_proposal_and_the_file_stays_as_it_is(
     asyncio.run(work())
 
 
+def test_what_its_engine_has_to_say_is_said_first(tmp_path: Path, client: WatchClient) -> None:
+    client.choice, client.notes = "Model: small, it fits.", ("No graphics processor is used.",)
+
+    async def work() -> None:
+        async with watching(tmp_path, client) as rig:
+            said = [event.sentence for event in rig.of(Note)]
+            assert said == ["Model: small, it fits.", "No graphics processor is used."]
+            assert rig.events.index(rig.of(Note)[-1]) < rig.events.index(rig.of(Ready)[0])
+
+    asyncio.run(work())
+
+
 def test_without_a_standing_instruction_files_without_triggers_are_left_alone(
     tmp_path: Path, client: WatchClient
 ) -> None:
