@@ -38,18 +38,21 @@ _AVX2 = (
     (32, 20.5),
     (64, 40.5),
 )
+# bitsandbytes on 2 processors of a kind with AMX, context 512, 0.5B: processor time over that of the one-row pass next
+# to each, medians of 7 rounds beside other programs. By the clock, beside more of them, 4 to 8 and 24 to 64 rows had
+# looked a fifth cheaper than they are.
 _NF4 = (
     (1, 1.0),
-    (2, 1.1),
-    (3, 1.2),
-    (4, 1.6),
-    (6, 1.9),
-    (8, 2.1),
-    (12, 2.6),
-    (16, 3.2),
-    (24, 4.4),
-    (32, 6.0),
-    (64, 10.2),
+    (2, 1.2),
+    (3, 1.3),
+    (4, 2.1),
+    (6, 2.5),
+    (8, 2.7),
+    (12, 2.8),
+    (16, 3.5),
+    (24, 5.7),
+    (32, 6.7),
+    (64, 12.3),
 )
 # Measured with this package's kernels, 2 threads, Q4_K_M of 0.5B and 1.5B, each pass over the one-row passes next to it
 # (`redraft bench plain --passes`), context 1000, geometric mean of both models, medians of 3 runs; but avxvnni at 1024,

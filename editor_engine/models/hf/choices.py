@@ -30,12 +30,14 @@ Judge = Callable[[torch.Tensor, int], list[Choice]]
 def greedy(guard: Guard) -> Judge:
     """The greatest logit; it is not scored."""
 
+    @torch.inference_mode()
     def judge(logits: torch.Tensor, position: int) -> list[Choice]:
         ids = logits.argmax(dim=-1)  # the first of equals, as `max` does not promise
-        best = logits.gather(1, ids[:, None])[:, 0]
-        others = logits.scatter(1, ids[:, None], float("-inf"))
-        leads = (best - others.amax(dim=-1)).tolist()
-        magnitudes = torch.maximum(best, -logits.amin(dim=-1)).tolist()
+        best = logits.gather(1, ids[:, None])
+        magnitudes = torch.maximum(best, -logits.amin(dim=-1, keepdim=True))[:, 0].tolist()
+        logits.scatter_(1, ids[:, None], float("-inf"))  # in place: a copy of 64 rows has 39 MB
+        leads = (best - logits.amax(dim=-1, keepdim=True))[:, 0].tolist()
+        logits.scatter_(1, ids[:, None], best)
         return [
             Choice(Scored(token, 0.0), guard.near(lead, magnitude))
             for token, lead, magnitude in zip(ids.tolist(), leads, magnitudes, strict=True)
