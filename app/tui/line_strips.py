@@ -4,6 +4,7 @@ Knows cells and colours, nothing of widgets. Invariant: what is drawn is `cells.
 colours say.
 """
 
+from bisect import bisect_left
 from itertools import pairwise
 
 from rich.segment import Segment
@@ -23,9 +24,8 @@ def line_strip(line: str, spans: Spans, theme: Theme) -> Strip:
     cuts = sorted({0, len(line), *(at for first, end, _ in spans for at in (first, min(end, len(line))))})
     kinds = dict.fromkeys(cuts, "")
     for first, end, kind in spans:
-        for at in cuts:
-            if first <= at < end:
-                kinds[at] = kind
+        for at in cuts[bisect_left(cuts, first) : bisect_left(cuts, end)]:
+            kinds[at] = kind
     segments = [
         Segment(
             shown.text[shown.starts[left] : shown.starts[right]],
