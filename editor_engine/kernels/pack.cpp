@@ -106,18 +106,6 @@ int quant_bytes(QuantType type) { return quant_bits(type) * kVector; }
 
 int blocks_per_header(QuantType type) { return has_sub_scales(type) ? 8 : 1; }
 
-std::uint16_t header_half(const std::uint8_t* header, int slot, int column) {
-    std::uint16_t half;
-    std::memcpy(&half, header + slot * 16 + column * 2, 2);
-    return half;
-}
-
-std::uint8_t six_bits(const std::uint8_t* table, int entry) {
-    const int low = (table[entry % 32] >> (4 * (entry / 32))) & 15;
-    const int high = (table[32 + entry % 16] >> (2 * (entry / 16))) & 3;
-    return static_cast<std::uint8_t>(low | (high << 4));
-}
-
 std::int64_t group_bytes(QuantType type, std::int64_t k) { return header_offset(type, k / kBlock); }
 
 std::int64_t packed_bytes(QuantType type, std::int64_t n, std::int64_t k) {

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "contract.h"
 #include "formats.h"
@@ -25,11 +26,22 @@ namespace redraft {
 
 constexpr int kVector = 32; // bytes of one packed vector
 
+// slot 0: d, 1: m or dmin. Static, as the next one: the scalar linear reads every block by them.
+static inline std::uint16_t header_half(const std::uint8_t* header, int slot, int column) {
+    std::uint16_t half;
+    std::memcpy(&half, header + slot * 16 + column * 2, 2);
+    return half;
+}
+
+static inline std::uint8_t six_bits(const std::uint8_t* table, int entry) {
+    const int low = (table[entry % 32] >> (4 * (entry / 32))) & 15;
+    const int high = (table[32 + entry % 16] >> (2 * (entry / 16))) & 3;
+    return static_cast<std::uint8_t>(low | (high << 4));
+}
+
 int header_bytes(QuantType type);     // scales in front of one block or superblock
 int quant_bytes(QuantType type);      // quants of one block of 32
 int blocks_per_header(QuantType type); // 1 or 8
-std::uint16_t header_half(const std::uint8_t* header, int slot, int column); // slot 0: d, 1: m or dmin
-std::uint8_t six_bits(const std::uint8_t* table, int entry);
 std::int64_t group_bytes(QuantType type, std::int64_t k);
 std::int64_t packed_bytes(QuantType type, std::int64_t n, std::int64_t k);
 
