@@ -267,9 +267,10 @@ class Journal:
 
     def _names(self) -> list[re.Match[str]]:
         with self._errors("read"):
-            if not self.folder.is_dir():
+            try:
+                found = [_NAME.fullmatch(name) for name in os.listdir(self.folder)]
+            except FileNotFoundError:  # nothing was ever applied
                 return []
-            found = [_NAME.fullmatch(name) for name in os.listdir(self.folder)]
         return [match for match in found if match]
 
     def _read(self, match: re.Match[str]) -> Entry:

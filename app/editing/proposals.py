@@ -204,7 +204,10 @@ class ProposalStore:
 
     def _names(self) -> list[re.Match[str]]:
         with self._errors("read"):
-            names = os.listdir(self.folder) if self.folder.is_dir() else []
+            try:
+                names = os.listdir(self.folder)
+            except FileNotFoundError:  # nothing was ever proposed
+                names = []
         return [match for match in map(_NAME.fullmatch, names) if match]
 
     def _header(self, path: Path) -> StoredProposal | None:

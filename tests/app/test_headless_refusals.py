@@ -210,8 +210,8 @@ def test_a_journal_that_cannot_be_written_is_told_before_the_model_runs(file: Pa
     journal_dir().write_text("in the way")
     client = ScriptedClient(fenced(CHANGED))
     outcome = run_edit(client, file, apply=True, json=json)
-    assert outcome.code == ExitCode.USAGE and client.requests == []
-    assert "not a folder" in (outcome.result["error"]["message"] if json else said_error(outcome))
+    assert outcome.code == ExitCode.FILE and client.requests == []
+    assert "Not a directory" in (outcome.result["error"]["message"] if json else said_error(outcome))
     assert file.read_text() == SOURCE
     assert run_edit(ScriptedClient(fenced(CHANGED)), file, json=json).code == ExitCode.OK
 

@@ -9,6 +9,7 @@ import pytest
 
 from app.cli import main
 from app.errors import ConflictError, ExitCode, UnchangedError, foreseen
+from app.paths import journal_dir, proposals_dir
 
 SHAPE = {"schema_version", "type", "t_ms", "outcome", "exit_code", "error", "hunks", "stats", "warnings", "receipt"}
 
@@ -79,6 +80,19 @@ def test_an_answer_of_nothing_has_the_shape_of_every_result(
     last = answer(capsys)[-1]
     assert set(last) >= SHAPE
     assert (last["outcome"], last["error"], last["receipt"]) == ("unchanged", None, None)
+
+
+@pytest.mark.parametrize("arguments", [["history"], ["undo"], ["redo"], ["review"], ["review", "--list"]])
+def test_a_file_where_a_folder_of_ours_should_be_is_not_called_empty(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    for folder in (journal_dir(), proposals_dir()):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.write_text("in the way")
+    assert main([*arguments, "--json"]) == ExitCode.FILE
+    last = answer(capsys)[-1]
+    assert (last["outcome"], last["exit_code"]) == ("failed", ExitCode.FILE)
+    assert "cannot be read: Not a directory" in last["error"]["message"]
 
 
 def test_what_stands_for_an_error_ends_with_the_code_the_command_line_ends_with() -> None:
