@@ -1,7 +1,8 @@
 """The console script: imports the command line and runs it, and no signal before, in or after that ends in a traceback.
 
 Knows when the program begins and ends, nothing of commands. Invariant: once a command has said how it ended, the
-process ends with that exit code, whatever comes; no load of a model holds it up.
+process ends with that exit code, whatever comes; no load of a model holds it up. (What comes before this module is
+imported, while Python itself starts, is Python's to answer.)
 """
 
 import atexit
