@@ -90,10 +90,10 @@ class WorkspaceScreen(FileScreen):
             rack.styles.margin = (0, 0, below, 0)
 
     def on_screen_suspend(self) -> None:
-        self.query("ToastRack").set(visible=False)  # a screen over this one says it as well, at another place
+        self.add_class("-covered")
 
     def on_screen_resume(self) -> None:
-        self.query("ToastRack").set(visible=True)
+        self.remove_class("-covered")
 
     def show_status(self, **changes: object) -> None:
         """Change what the status line says."""

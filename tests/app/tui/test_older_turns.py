@@ -242,3 +242,12 @@ def test_what_is_said_is_on_the_screen_once_also_under_a_dialog(file: Path) -> N
         assert session.shown().count("There is no turn yet.") == 1
 
     drive(client(), steps, file=file)
+
+
+def test_what_is_said_hides_only_what_is_under_its_words(file: Path) -> None:
+    async def steps(session: Session) -> None:
+        await session.press("f1", "escape", "f7")
+        said = next(line for line in session.shown().splitlines() if "There is no turn yet." in line)
+        assert said.startswith("│"), "the pane beside it goes on"
+
+    drive(client(), steps, file=file)
