@@ -18,7 +18,10 @@ from tests.support.headless_edit import CHANGED, LINE_FIELDS, RESULT_FIELDS, SOU
 from tests.support.scripted_client import ScriptedClient, fenced
 
 FIELDS = {
-    "start": {"version", "file", "model", "prompt_tokens", "cached_tokens", "expected_tokens", "expected_s"},
+    "start": {
+        *("version", "file", "model", "prompt_tokens", "cached_tokens", "expected_tokens", "expected_s"),
+        *("estimated", "max_tokens", "context_tokens"),
+    },
     "prefill": {"done", "total"},
     "pass": {"rows", "drafted", "accepted", "emitted", "drafter", "source_line", "ms", "draft_ms"},
     "text": {"text", "spans"},
@@ -156,8 +159,11 @@ def test_start_says_what_is_edited_by_what(file: Path) -> None:
         "backend": None,
         "arithmetic": None,
         "draft_model": None,
+        "choice": None,
+        "notes": [],
     }
     assert start["cached_tokens"] == 0
+    assert not start["estimated"] and start["prompt_tokens"] < start["max_tokens"] < start["context_tokens"]
     assert start["expected_s"] is None  # nothing was measured here before
     assert lines_of(file)[0]["expected_s"] > 0
 

@@ -43,7 +43,7 @@ class Session:
     async def settle(self) -> None:
         """Let everything that was begun come to its end."""
         for _ in range(2):  # some work begins only when the screen has been painted
-            await self.until(lambda: not self.app.is_typed_to)
+            await self.until(lambda: not self.app.is_typed_to or not self.app.is_running)
             try:
                 await self.app.workers.wait_for_complete()
             except WorkerFailed:
