@@ -19,9 +19,7 @@ from tests.support.raw_server import PATIENCE_S, raw_server
 def untouched(file: Path) -> bool:
     """The bytes are the old ones, no temporary lies beside the file, and nothing is in the journal but its lock."""
     return (
-        file.read_text() == SOURCE
-        and os.listdir(file.parent) == [file.name]
-        and os.listdir(journal_dir()) == ["lock"]
+        file.read_text() == SOURCE and os.listdir(file.parent) == [file.name] and os.listdir(journal_dir()) == ["lock"]
     )
 
 
