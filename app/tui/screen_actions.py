@@ -211,8 +211,10 @@ class ScreenActions(LeftWork):
         """To the picker where it is open; how a job ended is said anywhere."""
         from app.tui.screens.model_picker import ModelPicker
 
-        if isinstance(self.screen, ModelPicker):
-            self.screen.post_message(message)
+        if self.on_top is None:
+            return  # the program is ending
+        if isinstance(self.on_top, ModelPicker):
+            self.on_top.post_message(message)
         elif isinstance(message, ModelJobDone):
             self.tell(message.sentence, "error" if message.failed else "information")
 
@@ -229,18 +231,22 @@ class ScreenActions(LeftWork):
 
     def look_at_watches(self) -> None:
         """See what watches do, and what waits."""
+        if self.on_top is None:
+            return  # the program is ending
         whole = self._watches_are_open()
         self.run_worker(self.watches.look(whole=whole), group="watches", exit_on_error=False)
 
     def _watches_are_open(self) -> bool:
-        if not isinstance(self.screen, ModalScreen):
+        if not isinstance(self.on_top, ModalScreen):
             return False
         from app.tui.screens.watches import WatchesScreen
 
-        return isinstance(self.screen, WatchesScreen)
+        return isinstance(self.on_top, WatchesScreen)
 
     def _watch_said(self, message: Message) -> None:
         """To the list where it is open; a sentence is said anywhere."""
+        if self.on_top is None:
+            return  # the program is ending
         if isinstance(message, WatchMark):
             self.workspace.show_status(watch=message.mark)
         elif self._watches_are_open():

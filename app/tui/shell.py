@@ -53,6 +53,11 @@ class Shell(App[None]):
         self._opening: Screen[object] | None = None
         self._has_failed = False
 
+    @property
+    def on_top(self) -> Screen[object] | None:
+        """The screen that is seen; None while the program begins and ends, when timers and messages still come."""
+        return self.screen if self.screen_stack else None
+
     # --- what is typed ------------------------------------------------------------------------------------------------
 
     async def on_event(self, event: events.Event) -> None:
@@ -70,8 +75,8 @@ class Shell(App[None]):
     async def _give_next(self) -> None:
         self._opening = None
         self.is_typed_to = bool(self._typed)
-        if not self._typed:
-            return
+        if not self._typed or not self.screen_stack:
+            return  # all is dealt with, or the program is ending
         screen = self.screen
         if not screen.is_mounted:
             self._opening = screen

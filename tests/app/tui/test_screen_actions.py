@@ -15,6 +15,7 @@ from app.private_files import write_private
 from app.recall import load_recall, remember_file
 from app.recipes import load_recipes
 from app.tui.app import RedraftApp, UiOptions
+from app.tui.messages import ModelJobDone, WatchMark
 from app.tui.screens.choice import ChoiceScreen
 from app.tui.screens.help import HelpScreen
 from app.tui.screens.model_picker import ModelPicker
@@ -234,3 +235,17 @@ def test_a_crash_report_can_be_copied(file: Path) -> None:
 
     drive(broken, steps, file=file)
     assert "JSONDecodeError" in (state_dir() / "copied.txt").read_text()
+
+
+def test_what_comes_after_the_end_changes_nothing(file: Path) -> None:
+    seen: list[Session] = []
+
+    async def steps(session: Session) -> None:
+        seen.append(session)
+
+    drive(client(), steps, file=file)
+    app = seen[0].app
+    assert app.on_top is None
+    app.look_at_watches()  # a timer
+    app.watches._post(WatchMark("1 watch"))  # and workers, which are not done when the screens go
+    app.models._post(ModelJobDone("small", "It is there.", failed=False))
