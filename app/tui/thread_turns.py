@@ -1,8 +1,8 @@
 """How soon the thread that reads keys gets its turn while the interface works.
 
 Python lets a thread run for 5 ms before another may. The one that reads keys has to be let in some four times until a
-key is delivered, and so has the one that writes: a key that came while a reply was being painted waited for 20 ms, and
-for 1 to 2 ms with shorter turns. Invariant: afterwards turns are as long as before.
+key is delivered, and so has the one that writes: behind a busy loop a key came after some 20 ms, and after 1 to 8 with
+shorter turns (few keys, beside other programs). Invariant: afterwards turns are as long as before.
 """
 
 import sys

@@ -29,17 +29,7 @@ from app.errors import (
 from app.watch.breaker import Breaker
 from app.watch.delivery import Delivery
 from app.watch.engine_wait import EngineWait
-from app.watch.events import (
-    Failed,
-    Held,
-    Note,
-    Ready,
-    Status,
-    StatusChanged,
-    Superseded,
-    Unchanged,
-    WatchEvent,
-)
+from app.watch.events import Failed, Held, Note, Ready, Status, StatusChanged, Superseded, Unchanged, WatchEvent
 from app.watch.gate import Gate
 from app.watch.inotify import InotifySource
 from app.watch.job import edit_saved
@@ -154,7 +144,7 @@ class Watcher:
             if engine is None:
                 return
             for sentence in engine.told:
-                self._listen(Note(sentence))
+                self._note(sentence)
         roots = self._roots
         self._listen(Ready(roots.paths, roots.folders, roots.files, roots.by_events, self._rescan_took))
         self._state = "idle"
